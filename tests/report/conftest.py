@@ -7,6 +7,8 @@ from this folder.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,9 @@ import pytest
 
 from epsjoin.findings import ABSENT, NOISE, OTHERS, Comparison, Findings
 from epsjoin.params import RunParams
+from epsjoin.report import html as of_pages
 from epsjoin.report import page
+from tests.drawn_once import DrawnOnce
 from tests.html_reader import Reader
 
 JOINED = {
@@ -380,11 +384,22 @@ def nothing(example: Findings) -> Findings:
     )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package", autouse=True)
+def drawn_once() -> Iterator[DrawnOnce]:
+    """The pictures of all pages: each is drawn once for each of what it shows."""
+    once = DrawnOnce()
+    with pytest.MonkeyPatch.context() as patch:
+        plots = {name: (once.of(plot), text) for name, (plot, text) in page.PICTURES.items()}
+        patch.setattr(page, "PICTURES", plots)
+        patch.setattr(of_pages, "to_svg", partial(once.to_svg, of_pages.to_svg))
+        yield once
+
+
+@pytest.fixture(scope="package")
 def html(example: Findings) -> str:
     return page.render(example)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def reader(html: str) -> Reader:
     return Reader(html)

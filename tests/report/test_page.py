@@ -12,6 +12,7 @@ import pytest
 from epsjoin.findings import Findings, ValueChanges
 from epsjoin.report import page, sentences, summary
 from epsjoin.report.figures import figure
+from tests.drawn_once import DrawnOnce
 from tests.html_reader import Reader
 
 EPS = "ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}2.2134\N{NO-BREAK SPACE}km"
@@ -282,7 +283,9 @@ def test_changes__are_so_few_that_numbers_written_anew_fill_no_page(mapless: Fin
     assert "; and 58 other columns" in text
 
 
-def test_write_report__writes_page_pictures_and_summary(mapless: Findings, tmp_path: Path) -> None:
+def test_write_report__writes_page_pictures_and_summary(
+    mapless: Findings, tmp_path: Path, drawn_once: DrawnOnce
+) -> None:
     folder = tmp_path / "new" / "reports"
     files = page.write_report(mapless, folder)
     pictures = ["clusters.png", "pair_count.png", "cost.png"]
@@ -294,6 +297,7 @@ def test_write_report__writes_page_pictures_and_summary(mapless: Findings, tmp_p
         assert body.startswith(b"\x89PNG\r\n\x1a\n")
         assert struct.unpack(">I", body[16:20]) == (figure.PNG_WIDTH,)
     before = [file.read_bytes() for file in files]
+    drawn_once.forget()
     assert [file.read_bytes() for file in page.write_report(mapless, folder)] == before
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from epsjoin.findings import Findings
 from epsjoin.report import page
+from tests.drawn_once import DrawnOnce
 from tests.html_reader import Reader
 
 REPOSITORY = Path(__file__).parents[2]
@@ -68,7 +69,9 @@ def test_page__is_self_contained(html: str, reader: Reader) -> None:
     assert "http" not in html
 
 
-def test_page__is_the_same_bytes_in_another_process(example: Findings, html: str, tmp_path: Path) -> None:
+def test_page__is_the_same_bytes_in_another_process(
+    example: Findings, html: str, tmp_path: Path, drawn_once: DrawnOnce
+) -> None:
     fields = {field.name: getattr(example, field.name) for field in dataclasses.fields(example)}
     (tmp_path / "findings").write_bytes(pickle.dumps(fields))
     code = (
@@ -84,6 +87,7 @@ def test_page__is_the_same_bytes_in_another_process(example: Findings, html: str
         check=True,
     )
     assert other.stdout == html.encode()
+    drawn_once.forget()
     assert page.render(example) == html
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.resources
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
@@ -17,6 +18,12 @@ from epsjoin.report.figures import figure
 
 def render_template(name: str, **values: object) -> str:
     """Fill a template of this package. Whatever comes from the data is escaped."""
+    return _environment().get_template(name).render(**values)
+
+
+@cache
+def _environment() -> Environment:
+    """Make what all templates see; it keeps those that it has compiled."""
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
@@ -42,7 +49,7 @@ def render_template(name: str, **values: object) -> str:
         beside=lay_beside,
         phases=costs.PHASES,
     )
-    return environment.get_template(name).render(**values)
+    return environment
 
 
 def _read(name: str) -> str:
