@@ -50,6 +50,12 @@ SOURCES = {
     "one column": replace(SOURCE, columns=COLUMNS[:1], key=(), coordinates=("id",)),
 }
 
+BY_COLUMNS = {
+    "one column": {"one column": SOURCES["one column"]},
+    "seven columns": {name: source for name, source in SOURCES.items() if name != "one column"},
+}
+"""The same by what a file of theirs looks like: it is drawn once, and every source reads it."""
+
 GOOD_SOURCES = {
     "plain": WIDE,
     "read otherwise": replace(
@@ -143,7 +149,7 @@ def by_batches(data: bytes, source: SourceContract, name: str, aside: tuple[int,
 
 def compare(data: bytes, source: SourceContract, name: str, aside: tuple[int, ...] = ()) -> Outcome:
     found = by_batches(data, source, name, aside)
-    assert found == by_definition(data, source, name, aside), data
+    assert found == by_definition(data, source, name, aside), (data, source)
     return found
 
 
