@@ -39,7 +39,7 @@ from epsjoin.kernels.neighbours.boxes import (
 )
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_in_order, keep_one, order_heap
 
-_MAX_IN_ORDER = 32
+MAX_IN_ORDER = 32
 """Up to so many neighbours, a list is kept in order: then finding an entry's place costs less than a heap."""
 
 _SLACK, _COSINE_SLACK = 4e-12, 2e-9
@@ -117,7 +117,7 @@ def search_tree(
         row = rows[number]
         own = itself[row]
         first, filled = row * k, sizes[row]  # no view of the list, which numba would count
-        if k <= _MAX_IN_ORDER:
+        if k <= MAX_IN_ORDER:
             order_heap(ids, distances, first, filled)
         # what a box's gap may be, and a point's value: a sum or maximum over axes, or else a distance
         limit = reach(metric, norm, distances[first], least) if filled == k else np.inf
@@ -165,7 +165,7 @@ def search_tree(
                 if values[place] > most or name == own:
                     continue
                 distance = np.sqrt(values[place]) if metric == EUCLIDEAN else values[place]
-                if k <= _MAX_IN_ORDER:
+                if k <= MAX_IN_ORDER:
                     filled = keep_in_order(ids, distances, first, k, filled, name, distance)
                 else:
                     filled = keep_one(ids, distances, first, k, filled, name, distance)

@@ -17,13 +17,18 @@ from epsjoin.kernels.neighbours.boxes import BoxTree
 from epsjoin.kernels.neighbours.grow import fill_leaves, order_by_leaf
 from epsjoin.kernels.neighbours.heaps import NearestLists
 from epsjoin.kernels.neighbours.knn import find_surplus
-from epsjoin.kernels.neighbours.tree import search_tree
+from epsjoin.kernels.neighbours.plane import search_plane
+from epsjoin.kernels.neighbours.tree import MAX_IN_ORDER, search_tree
 from epsjoin.local.metric import Metric
 from epsjoin.local.scratch import MakeArray
 from epsjoin.local.sweep.threads import in_order
 
 _QUERIES_AT_ONCE = 4096
 """Number of queries that a thread searches for before it takes the next ones."""
+
+_MIN_SHARED, _POINTS_PER_QUERY = 5, 2
+"""In the plane, queries share their boxes from so many neighbours on, and if no more points than this come
+to each query: otherwise the bounds that they give one another are too wide."""
 
 LEAF_POINTS = 32
 """Maximum number of points of a leaf: they are compared side by side."""
@@ -114,11 +119,16 @@ class PointTree(NamedTuple):
         itself = read_only(itself)
         decision, norm = self.metric.decision(math.inf), self.metric.norm
 
+        is_shared = self._is_shared(rows, lists)
+
         def work(some: Ints) -> Iterator[int]:
-            mine = queries[some]
-            embedded = self.metric.embed(mine)
-            places = read_only(mine), read_only(embedded)
-            yield search_tree(decision, norm, self.boxes, self.names, *places, itself, read_only(some), lists)
+            mine = read_only(queries[some])
+            of = itself, read_only(some), lists
+            if is_shared:
+                yield search_plane(decision, self.boxes, self.names, mine, *of)
+            else:
+                embedded = read_only(self.metric.embed(mine))
+                yield search_tree(decision, norm, self.boxes, self.names, mine, embedded, *of)
 
         batches = (
             work(rows[begin : begin + _QUERIES_AT_ONCE]) for begin in range(0, len(rows), _QUERIES_AT_ONCE)
@@ -130,6 +140,17 @@ class PointTree(NamedTuple):
                 if show:
                     show(min(1.0, number * _QUERIES_AT_ONCE / len(rows)))
         return compared
+
+    def _is_shared(self, rows: Ints, lists: NearestLists) -> bool:
+        """Whether queries that lie together share the boxes that they look at: only where that costs less."""
+        n, k = len(self.names), lists.ids.shape[1]
+        return (
+            self.metric.decision(math.inf).metric == EUCLIDEAN
+            and self.boxes.places.shape[1] == 2
+            and _MIN_SHARED <= k <= MAX_IN_ORDER
+            and k < n <= _POINTS_PER_QUERY * len(rows)
+            and not lists.sizes[rows].any()
+        )
 
 
 def count_leaves(n: int) -> int:
