@@ -51,10 +51,9 @@ MORE_EDGES = (
 LISTS = ([], ["lost"], ["lost", "keys"], ["lost", "lost"], ["order"], "lost", [1], [None])
 
 
-@pytest.mark.parametrize("value", [*EDGES, *MORE_EDGES, *WHOLE, *LISTS], ids=repr)
 @pytest.mark.parametrize("name", RUN_PARAMS)
-def test_params__take_exactly_what_run_params_takes(name: str, value: Any) -> None:
-    def job_takes_it() -> bool:
+def test_params__take_exactly_what_run_params_takes(name: str) -> None:
+    def job_takes(value: Any) -> bool:
         try:
             RunParams.from_json(
                 json.dumps({"cuts": "regular"} | {name: value})
@@ -63,13 +62,14 @@ def test_params__take_exactly_what_run_params_takes(name: str, value: Any) -> No
             return False
         return True
 
-    def form_takes_it() -> bool:
+    def form_takes(value: Any) -> bool:
         try:
             deepcopy(RUN_PARAMS[name]).resolve(value)  # it keeps what it is given
         except ValueError:
             return False
         return True
 
-    assert form_takes_it() == job_takes_it(), (
-        f"{name}={value!r}: the form of the DAG and RunParams read params.schema.json in two ways"
+    values = [*EDGES, *MORE_EDGES, *WHOLE, *LISTS]
+    assert [value for value in values if form_takes(value) != job_takes(value)] == [], (
+        f"{name}: the form of the DAG and RunParams read params.schema.json in two ways"
     )
