@@ -26,9 +26,10 @@ from epsjoin.local.sweep.threads import in_order
 _QUERIES_AT_ONCE = 4096
 """Number of queries that a thread searches for before it takes the next ones."""
 
-_MIN_SHARED, _POINTS_PER_QUERY = 5, 2
-"""In the plane, queries share their boxes from so many neighbours on, and if no more points than this come
-to each query: otherwise the bounds that they give one another are too wide."""
+_MIN_SHARED = 5
+"""In the plane, queries share boxes from so many neighbours on: with fewer, it costs as much as it saves."""
+_POINTS_PER_QUERY = 2
+"""And if no more points come to each query: with more, the bounds that queries give one another are wide."""
 
 LEAF_POINTS = 32
 """Maximum number of points of a leaf: they are compared side by side."""
@@ -118,7 +119,6 @@ class PointTree(NamedTuple):
         """
         itself = read_only(itself)
         decision, norm = self.metric.decision(math.inf), self.metric.norm
-
         is_shared = self._is_shared(rows, lists)
 
         def work(some: Ints) -> Iterator[int]:
