@@ -10,8 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql import SparkSession
 
 import quality
 from epsjoin.contracts.expected import COLUMNS
@@ -24,13 +23,12 @@ from epsjoin.lake.lake import Slice
 from epsjoin.lake.measure import Measured, measure_rows
 from epsjoin.lake.questions import Stored
 from epsjoin.pipeline import CHAINS, STAGES
-from epsjoin.spark import scan
 from epsjoin.spark.checks import measuring
 from epsjoin.spark.checks.judge import Outcome, judge
 from epsjoin.spark.checks.measuring import Answers, ask_driver, ask_spark
 from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.job import Job
-from tests.spark.checks.broken import BEFORE, Frames, Rule, changes_that_break
+from tests.spark.checks.broken import BEFORE, Rule, changes_that_break
 from tests.spark.conftest import REPO, STEPS, copy_of, new_job
 from tests.tiny import RUN, coordinate, key
 
@@ -41,6 +39,7 @@ SOURCE = load_source(CONTRACTS, "navaids")
 RULES = {(name, rule.name): rule for name in TABLES for rule in load_table(CONTRACTS, name, SOURCE).rules}
 VIEWS = {key: "__".join(key) for key in RULES}
 """Of each rule, the name that its broken table has in queries."""
+Tables = dict[str, pa.Table]
 QUERIES = {key: rule.query.replace("${object}", VIEWS[key]) for key, rule in RULES.items()}
 
 
@@ -64,52 +63,45 @@ def job(chain: Job, tmp_path: Path) -> Job:
 
 
 @pytest.fixture(scope="module")
-def frames(chain: Job) -> Frames:
-    """The tables in memory, since rules read them again and again."""
-    stored = {name: scan.read(chain.spark, chain.lake, Slice(name, RUN)) for name in TABLES}
-    frames = {name: chain.spark.createDataFrame(f.collect(), f.schema) for name, f in stored.items()}
+def tables(chain: Job) -> Tables:
+    """The tables of the run; of the run before it those that rules look at."""
+    tables = {name: slices.read_slice(chain.lake, Slice(name, RUN)) for name in TABLES}
     before = {"run": RUN, "column_name": "type", "value": "VOR", "points": 61}
-    frames["value_counts_before"] = chain.spark.createDataFrame([before], frames["value_counts"].schema)
-    return frames
+    schema = tables["value_counts"].schema
+    return {**tables, "value_counts_before": pa.Table.from_pylist([before], schema)}
 
 
 @pytest.fixture(scope="module")
-def broken(spark: SparkSession, frames: Frames) -> dict[Rule, DataFrame]:
-    """Of every rule, the table that breaks it."""
-    return {key: change(frames) for key, change in changes_that_break(spark).items()}
+def broken(tables: Tables) -> dict[Rule, pa.Table]:
+    """Of every rule, the table that breaks it, changed here: Spark would plan a query for each change."""
+    rows = {name: table.to_pylist() for name, table in tables.items()}
+    changes = changes_that_break().items()
+    return {key: pa.Table.from_pylist(change(rows), tables[key[0]].schema) for key, change in changes}
 
 
 @pytest.fixture(scope="module")
-def rows(broken: dict[Rule, DataFrame]) -> dict[Rule, pa.Table]:
-    return {key: rows_of(frame) for key, frame in broken.items()}
-
-
-def rows_of(frame: DataFrame) -> pa.Table:
-    """The rows of a frame in memory; most changes of those need no task, which ``toArrow`` would start."""
-    rows = [row.asDict() for row in frame.collect()]
-    return pa.Table.from_pylist(rows, to_arrow_schema(frame.schema))
+def asked(tables: Tables, broken: dict[Rule, pa.Table]) -> Tables:
+    """All tables that queries name."""
+    return {**tables, **{VIEWS[key]: table for key, table in broken.items()}}
 
 
 @pytest.fixture(scope="module")
-def by_spark(frames: Frames, broken: dict[Rule, DataFrame]) -> Answers:
+def by_spark(spark: SparkSession, asked: Tables) -> Answers:
     """What Spark says of every broken table; it is asked about all rules of a table at once, as by a gate."""
-    return ask_spark({**frames, **{VIEWS[key]: frame for key, frame in broken.items()}}, QUERIES)
+    return ask_spark({name: spark.createDataFrame(table) for name, table in asked.items()}, QUERIES)
 
 
 @pytest.fixture(scope="module")
-def by_driver(
-    frames: Frames, rows: dict[Rule, pa.Table], tmp_path_factory: pytest.TempPathFactory
-) -> Answers:
+def by_driver(asked: Tables, tmp_path_factory: pytest.TempPathFactory) -> Answers:
     """What the driver says, of the same tables in files that no lake knows, which may break every rule."""
     folder = tmp_path_factory.mktemp("stored")
+    of_view = {view: name for (name, _), view in VIEWS.items()}
+    contracts = {name: of_view.get(name, name.removesuffix("_before")) for name in asked}
     types = {
-        table: {c.name: c.type for c in load_table(CONTRACTS, table.removesuffix("_before"), SOURCE).columns}
-        for table in frames
+        name: {c.name: c.type for c in load_table(CONTRACTS, contract, SOURCE).columns}
+        for name, contract in contracts.items()
     }
-    types |= {view: types[name] for (name, _), view in VIEWS.items()}
-    tables = {name: rows_of(frame) for name, frame in frames.items()}
-    tables |= {VIEWS[key]: table for key, table in rows.items()}
-    return ask_driver({name: store(table, folder / name) for name, table in tables.items()}, types, QUERIES)
+    return ask_driver({name: store(table, folder / name) for name, table in asked.items()}, types, QUERIES)
 
 
 @pytest.fixture(scope="module")
@@ -241,18 +233,22 @@ def test_gates__that_stop_a_run_say_so_whatever_becomes_of_its_report(
     assert ("there is no report" in said.out) == (stage == "results"), "before the join there is none to make"
 
 
-def test_rules__every_one_has_its_broken_table(broken: dict[Rule, DataFrame]) -> None:
-    assert sorted(broken) == sorted(RULES)
+def test_rules__every_one_has_its_broken_table() -> None:
+    assert sorted(changes_that_break()) == sorted(RULES)
 
 
 @pytest.mark.parametrize("key", sorted(RULES), ids="-".join)
 def test_rule__finds_what_breaks_it_by_either_engine(
-    rows: dict[Rule, pa.Table], by_spark: Answers, by_driver: Answers, judged: dict[Rule, Outcome], key: Rule
+    broken: dict[Rule, pa.Table],
+    by_spark: Answers,
+    by_driver: Answers,
+    judged: dict[Rule, Outcome],
+    key: Rule,
 ) -> None:
     (name, rule), of_rule, answer = key, RULES[key], by_spark[key]
     assert by_driver[key] == answer
     contract = replace(load_table(CONTRACTS, name, SOURCE), key=(), rules=(of_rule,))
-    counted = measure_rows(rows[key], contract)  # of rules that rows break one by one
+    counted = measure_rows(broken[key], contract)  # of rules that rows break one by one
     assert counted.get(rule, Measured(answer)).number == answer
     found = judged[key]
     assert (found.severity, found.success) == (of_rule.severity, False)
