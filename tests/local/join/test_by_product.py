@@ -194,15 +194,17 @@ def test_join_of_one__sweeps_where_few_rows_are_candidates():
     assert len(collect(made.batches("join")).left) == 0
 
 
-def test_join_of_one__plans_no_sweep_where_products_take_less_time_than_planning(monkeypatch):
+def test_join_of_one__plans_no_sweep_of_few_rows_or_of_rows_that_few_axes_cannot_tell_apart(monkeypatch):
     def refuse(*_):
         raise AssertionError("a sweep was planned")
 
     monkeypatch.setattr(ways, "_plan_sweep", refuse)
     options = JoinOptions.of("euclidean", 1, None, False, {})
     assert isinstance(join_of_one(features(2000, 384), None, 25.0, None, None, options), ProductJoin)
+    rows = awkward_rows("noise", 16_000, 384, 1)
+    assert isinstance(join_of_one(rows, None, 20.0, None, None, options), ProductJoin)
     with pytest.raises(AssertionError, match="a sweep was planned"):
-        join_of_one(awkward_rows("noise", 8000, 384, 1), None, 20.0, None, None, options)
+        join_of_one(rows, None, 8.0, None, None, options)
 
 
 @pytest.mark.parametrize(("d_of_plane", "eps", "way"), [(3, 0.1, ArrayJoin), (40, 2.0, ProductJoin)])

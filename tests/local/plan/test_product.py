@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from epsjoin.local.metric import get_metric
+from epsjoin.local.plan import product
 from epsjoin.local.plan.product import Sample, has_products, plan_product
 from epsjoin.local.scale import scale_metric
 
@@ -33,6 +35,20 @@ def test_plan_product__takes_all_coordinates_where_there_is_no_structure():
     rows = np.random.default_rng(2).standard_normal((800, 64))
     assert len(plan(rows, 10.5).space.axes) == 0
     assert 0 < len(plan(rows, 4.0).space.axes) < 32, "a few coordinates tell rows apart where eps is small"
+
+
+def test_plan_product__looks_for_no_axes_where_few_cannot_tell_rows_apart(monkeypatch):
+    monkeypatch.setattr(product, "_principal_axes", refuse)
+    monkeypatch.setattr(product, "_by_variance", refuse)
+    rows = np.random.default_rng(2).standard_normal((800, 384))
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    assert len(plan(rows, 0.82, "cosine").space.axes) == 0
+    with pytest.raises(AssertionError, match="looked for"):
+        plan(rows, 0.3, "cosine")
+
+
+def refuse(*_):
+    raise AssertionError("axes were looked for")
 
 
 def test_plan_product__is_not_deceived_by_axes_of_the_rows_they_are_tried_on():

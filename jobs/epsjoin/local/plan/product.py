@@ -1,7 +1,8 @@
 """Whether a join in many dimensions goes through products of blocks, and of which filter rows.
 
 On a sample: the principal axes, or the coordinates themselves, the first m of them by falling variance, for
-each m of a list; the pairs of the sample that their products let through stand for those of all rows. The
+each m of a list; the pairs of the sample that their products let through stand for those of all rows. Where
+rows are so far apart in no few directions, no axes are looked for (:mod:`epsjoin.local.plan.separation`). The
 cost of the best is compared with that of a window sweep, by the constants of :mod:`epsjoin.local.plan.costs`.
 """
 
@@ -21,11 +22,13 @@ from epsjoin.local.plan.costs import (
     PRODUCT_NS_PER_SURVIVOR_TERM,
     PRODUCT_NS_PER_TERM,
 )
+from epsjoin.local.plan.separation import Separation, separate
 from epsjoin.local.product.rows import (
     MAX_DEVIATION,
     FilterSpace,
     half_and_offset,
     place_in_ball,
+    reach,
 )
 
 MIN_DIMENSIONS = 32
@@ -117,24 +120,40 @@ def plan_product(sample: Sample, pairs: float, n_rows: int, eps: float, metric: 
     best = _plan(join, space, *_split(join, placed))
     if best.nanoseconds < PLANNING_NS:
         return best
-    others = place_in_ball(sample.others, space)
-    for axes in [_by_variance(others), *_principal_axes(others)]:
-        best = _best_size(join, space._replace(axes=axes), best)
+    separation = separate(placed[: join.n_left], placed[join.n_left :], reach(space, metric, eps))
+    if sizes := _promising_sizes(join, separation, best, are_turned=False):
+        axes = _by_variance(place_in_ball(sample.others, space))
+        best = _best_size(join, space._replace(axes=axes), sizes, best)
+    if sizes := _promising_sizes(join, separation, best, are_turned=True):
+        for axes in _principal_axes(place_in_ball(sample.others, space)):
+            best = _best_size(join, space._replace(axes=axes), sizes, best)
     return best
 
 
-def _best_size(join: _Join, space: FilterSpace, best: ProductPlan) -> ProductPlan:
+def _promising_sizes(
+    join: _Join, separation: Separation, best: ProductPlan, *, are_turned: bool
+) -> list[int]:
+    """The numbers of axes whose products may cost less than the best plan so far."""
+    d = join.placed.shape[1]
+
+    def may_be_better(m: int) -> bool:
+        passing = separation.passing(m, are_turned=are_turned)
+        return _nanoseconds(join, m, passing * join.pairs) < best.nanoseconds
+
+    largest = min(d - 2, _MAX_AXES) if are_turned else d - 2
+    return [m for m in _SIZES if m <= largest and may_be_better(m)]
+
+
+def _best_size(join: _Join, space: FilterSpace, sizes: list[int], best: ProductPlan) -> ProductPlan:
     """Try ever more of the axes, as long as their products alone cost less than the best plan so far."""
-    on_axes = join.placed @ space.axes.T
+    on_axes = join.placed @ space.axes[: sizes[-1]].T
     squares = np.einsum("ij,ij->i", join.placed, join.placed)
-    for m in _SIZES:
-        tried = space._replace(axes=space.axes[:m])
-        is_full = m > len(space.axes) or m > join.placed.shape[1] - 2
-        if is_full or _cost(join, tried, 0.0).nanoseconds >= best.nanoseconds:
+    for m in sizes:
+        if _nanoseconds(join, m, 0.0) >= best.nanoseconds:
             break
         rest = squares - np.einsum("ij,ij->i", on_axes[:, :m], on_axes[:, :m])
         rows = np.column_stack((on_axes[:, :m], np.sqrt(np.maximum(rest, 0.0))))
-        plan = _plan(join, tried, *_split(join, rows))
+        plan = _plan(join, space._replace(axes=space.axes[:m]), *_split(join, rows))
         best = min(best, plan, key=lambda each: each.nanoseconds)
     return best
 
@@ -148,7 +167,8 @@ def _split(join: _Join, rows: Floats) -> tuple[Floats32, Floats32]:
 def _plan(join: _Join, space: FilterSpace, left: Floats32, right: Floats32) -> ProductPlan:
     """What products of these filter rows let through, and so cost."""
     passed = let_through(left, right, space, join.metric, join.eps)
-    return _cost(join, space, float(passed.mean()) * join.pairs)
+    survivors = float(passed.mean()) * join.pairs
+    return ProductPlan(space, survivors, _nanoseconds(join, len(space.axes), survivors))
 
 
 def let_through(left: Floats32, right: Floats32, space: FilterSpace, metric: Metric, eps: float) -> Bools:
@@ -166,23 +186,23 @@ def let_through(left: Floats32, right: Floats32, space: FilterSpace, metric: Met
     return np.asarray(products >= of_right.astype(np.float32))
 
 
-def _cost(join: _Join, space: FilterSpace, survivors: float) -> ProductPlan:
-    d = len(space.centre)
-    nanoseconds = (
-        join.pairs * (PRODUCT_NS_PER_PAIR + PRODUCT_NS_PER_TERM * space.size)
+def _nanoseconds(join: _Join, m: int, survivors: float) -> float:
+    """What products of filter rows of m axes cost, or of all coordinates where m is 0."""
+    d = int(join.placed.shape[1])
+    return (
+        join.pairs * (PRODUCT_NS_PER_PAIR + PRODUCT_NS_PER_TERM * (m + 1 if m else d))
         + survivors * PRODUCT_NS_PER_SURVIVOR_TERM * d
-        + join.n_rows * d * (PRODUCT_NS_PER_COORDINATE + 2.0 * PRODUCT_NS_PER_TERM * len(space.axes))
+        + join.n_rows * d * (PRODUCT_NS_PER_COORDINATE + 2.0 * PRODUCT_NS_PER_TERM * m)
     )
-    return ProductPlan(space, survivors, nanoseconds)
 
 
-def _enclose(embedded: Floats, reach: float) -> FilterSpace:
+def _enclose(embedded: Floats, embedded_eps: float) -> FilterSpace:
     """Centre and radius: medians, so that a few far rows cost the others no resolution."""
     some = embedded[:: -(-len(embedded) // _ROWS_OF_CENTRE)]
     centre = np.median(some, axis=0)
     with np.errstate(over="ignore"):
         length = float(np.median(np.sqrt(np.square(some - centre).sum(axis=1))))
-    radius = max(reach, length * _RADII)
+    radius = max(embedded_eps, length * _RADII)
     exponent = math.frexp(radius)[1] if math.isfinite(radius) else 1023
     return FilterSpace(centre, math.ldexp(1.0, min(exponent, 1023)), np.empty((0, embedded.shape[1])))
 

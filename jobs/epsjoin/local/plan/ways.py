@@ -2,7 +2,7 @@
 
 Both are planned on samples, and the one with the lower cost is taken, by the constants of
 :mod:`epsjoin.local.plan.costs`. Where products take less time than planning, only the simplest sweeps are
-looked at, or none.
+looked at, or none; none, too, where no few coordinates tell rows apart.
 """
 
 from __future__ import annotations
@@ -12,10 +12,12 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin.kernels.arrays import Bools, Floats, Points
+from epsjoin.kernels.join.projection import FILTER_SIZES
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.costs import SWEEP_NS_PER_TERM
 from epsjoin.local.plan.product import PLANNING_NS, ProductPlan, Sample, plan_product
 from epsjoin.local.plan.projection import Choice, choose_projection, draw_tried_rows
+from epsjoin.local.plan.separation import separate
 from epsjoin.local.product.rows import embed
 
 _QUICK_PLANNING_NS = 1e7
@@ -69,10 +71,13 @@ def choose_way(tables: Tables, eps: float, metric: Metric) -> ProductPlan | Choi
     ProductPlan | Choice
         The same for the same arguments.
     """
-    product = plan_product(_draw_sample(tables, metric), tables.n_pairs, tables.n_rows, eps, metric)
+    sample = _draw_sample(tables, metric)
+    product = plan_product(sample, tables.n_pairs, tables.n_rows, eps, metric)
     is_quick = product.nanoseconds < PLANNING_NS
     is_wide = tables.left.shape[1] > _MAX_QUICK_DIMENSIONS
     if is_quick and (is_wide or product.nanoseconds < _QUICK_PLANNING_NS):
+        return product
+    if _least_sweep_nanoseconds(sample, tables, eps, metric) >= product.nanoseconds:
         return product
     sweep = _plan_sweep(tables, eps, metric, is_quick)
     return product if product.nanoseconds <= sweep.nanoseconds else sweep
@@ -94,24 +99,38 @@ def _draw_sample(tables: Tables, metric: Metric) -> Sample:
     return Sample(some[n:], others[m:], np.concatenate((some[:n], others[:m])))
 
 
+def _least_sweep_nanoseconds(sample: Sample, tables: Tables, eps: float, metric: Metric) -> float:
+    """What deciding the pairs costs that no filter of a sweep leaves out, whatever its coordinates."""
+    reach = metric.embedded_eps(eps)
+    passing = separate(sample.left, sample.right, reach).passing(FILTER_SIZES[-1], are_turned=True)
+    return SWEEP_NS_PER_TERM * _decided_terms(sample.left, reach, metric) * passing * tables.n_pairs
+
+
 def _plan_sweep(tables: Tables, eps: float, metric: Metric, is_quick: bool) -> Choice:
     """What a window sweep would do, with what it costs to decide the pairs that its filter lets through.
 
     Only the simplest sweeps are tried where products take less time than to look for the best.
-
-    The cosine takes all coordinates; a sum of squares ends where it is beyond eps, which takes as many of
-    them as eps² is of the mean square of a distance.
     """
     sample, is_right = _draw_proportionally(tables, metric)
     reach = metric.embedded_eps(eps)
     choice = choose_projection(
         sample, tables.n_rows, reach, metric.norm, is_right=is_right, is_quick=is_quick
     )
-    terms = float(tables.left.shape[1])
-    if metric.name != "cosine":
-        with np.errstate(over="ignore"):
-            terms *= min(1.0, reach**2 / max(2.0 * float(sample.var(axis=0).sum()), reach**2))
+    terms = _decided_terms(sample, reach, metric)
     return choice._replace(nanoseconds=choice.nanoseconds + SWEEP_NS_PER_TERM * terms * choice.survivors)
+
+
+def _decided_terms(sample: Floats, reach: float, metric: Metric) -> float:
+    """Coordinates of a pair that a sweep looks at to decide it.
+
+    The cosine takes all; a sum of squares ends where it is beyond eps, which takes as many of them as eps² is
+    of the mean square of a distance.
+    """
+    terms = float(sample.shape[1])
+    if metric.name == "cosine":
+        return terms
+    with np.errstate(over="ignore"):
+        return terms * min(1.0, reach**2 / max(2.0 * float(sample.var(axis=0).sum()), reach**2))
 
 
 def _draw_proportionally(tables: Tables, metric: Metric) -> tuple[Floats, Bools | None]:
