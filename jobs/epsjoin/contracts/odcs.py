@@ -73,31 +73,50 @@ def read_contract(file: Path, *, checked: bool = True) -> dict[str, Any]:
     ContractError
         No such file, or not an ODCS file.
     """
+    return parse_contract(file, text_of(file), checked=checked)
+
+
+def text_of(file: Path) -> str:
+    """Read the text of a contract's file.
+
+    Raises
+    ------
+    ContractError
+        No such file.
+    """
     if not file.is_file():
         raise ContractError(f"no contract {file}; a data set or table is described by a file of that name")
-    return _parse(file, file.read_text(encoding="utf-8"), checked)
+    return file.read_text(encoding="utf-8")
+
+
+def parse_contract(file: Path, text: str, *, checked: bool) -> dict[str, Any]:
+    """Parse the text of a contract's file: see :func:`read_contract`."""
+    try:
+        return _parse(text, checked)
+    except ContractError as error:
+        raise ContractError(f"{file}: {error}") from error
 
 
 @cache
-def _parse(file: Path, text: str, checked: bool) -> dict[str, Any]:
-    """The contract in a file's text, parsed once: a job reads the same few contracts many times."""
+def _parse(text: str, checked: bool) -> dict[str, Any]:
+    """The contract in a text, parsed once: a job reads the same few contracts many times."""
     try:
         body = yaml.load(text, _LOADER)  # noqa: S506 - both loaders are safe ones
     except yaml.YAMLError as error:
-        raise ContractError(f"{file}: not YAML: {error}") from error
+        raise ContractError(f"not YAML: {error}") from error
     if checked:
-        _check(file, body)
+        _check(body)
     if not isinstance(body, dict) or len(body.get("schema") or []) != 1:
-        raise ContractError(f"{file}: schema must describe exactly one object")
+        raise ContractError("schema must describe exactly one object")
     return body
 
 
-def _check(file: Path, body: object) -> None:
+def _check(body: object) -> None:
     from jsonschema.exceptions import best_match
 
     fault = best_match(_validator().iter_errors(body))
     if fault is not None:
-        raise ContractError(f"{file}: {fault.json_path}: {fault.message}")
+        raise ContractError(f"{fault.json_path}: {fault.message}")
 
 
 @cache

@@ -101,6 +101,12 @@ def constraints_of(contract: TableContract) -> tuple[Constraint, ...]:
 
 
 @cache
+def checks_of(contract: TableContract) -> Mapping[str, str]:
+    """The CHECK constraints of a table by name, as its Delta log must have them."""
+    return {each.name: each.check for each in constraints_of(contract) if each.is_for_delta}
+
+
+@cache
 def rule_conditions(contract: TableContract) -> Mapping[str, str]:
     """The conditions of those rules that rows break one by one, by the names of the rules."""
     names = {column.name for column in contract.columns}

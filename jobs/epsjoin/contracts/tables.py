@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from epsjoin.contracts.matches import Match
-from epsjoin.contracts.odcs import Column, key_of, read_contract, to_column
+from epsjoin.contracts.odcs import Column, key_of, parse_contract, read_contract, text_of, to_column
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.contracts.trees import TREE
 from epsjoin.errors import ContractError
@@ -77,28 +78,40 @@ def load_table(contracts: Path, name: str, source: SourceContract | None = None)
     """
     file = contracts / "tables" / f"{name}.odcs.yaml"
     try:
-        return _to_table(file, name, read_contract(file, checked=False), source)
+        return _to_table(file, name, text_of(file), _from_source(name, source), _match_of(name, source))
     except (KeyError, TypeError, AttributeError):
         read_contract(file)  # which says what is wrong, and where
         raise
 
 
-def _to_table(file: Path, name: str, body: Mapping[str, Any], source: SourceContract | None) -> TableContract:
+def _from_source(name: str, source: SourceContract | None) -> tuple[Column, ...]:
+    """The columns that a table has of its source."""
+    if name != "points" or source is None:
+        return ()
+    physical = {"integer": "long", "number": "double", "time": "double", "object": "string"}
+    trees = (Column(TREE, "binary", _TREE_WORDS, required=True),) if source.tree else ()
+    return (*(replace(c, type=physical.get(c.type, c.type)) for c in source.columns), *trees)
+
+
+def _match_of(name: str, source: SourceContract | None) -> Match | None:
+    return source.match if name == "matches" and source is not None else None
+
+
+@cache
+def _to_table(
+    file: Path, name: str, text: str, from_source: tuple[Column, ...], match: Match | None
+) -> TableContract:
+    """The contract in a file's text, made once: each look at a table asks for it."""
+    body = parse_contract(file, text, checked=False)
     table = body["schema"][0]
     properties = table.get("properties") or []
     columns = tuple(to_column(file, p, p.get("physicalType", "")) for p in properties)
-    if name == "points" and source is not None:
-        physical = {"integer": "long", "number": "double", "time": "double", "object": "string"}
-        own = {column.name for column in columns}
-        from_source = tuple(
-            replace(c, type=physical.get(c.type, c.type)) for c in source.columns if c.name not in own
-        )
-        trees = (Column(TREE, "binary", _TREE_WORDS, required=True),) if source.tree else ()
-        columns = columns[:2] + from_source + trees + columns[2:]
+    own = {column.name for column in columns}
+    columns = columns[:2] + tuple(c for c in from_source if c.name not in own) + columns[2:]
     rules = [_to_rule(file, body) for body in table.get("quality") or []]
-    if name == "matches" and source is not None and source.match is not None:
-        columns = columns[:3] + source.match.columns + columns[3:]
-        rules += _rules_of_match(source.match)
+    if match is not None:
+        columns = columns[:3] + match.columns + columns[3:]
+        rules += _rules_of_match(match)
     partitioned = sorted(
         (p.get("partitionKeyPosition", 1), p["name"]) for p in properties if p.get("partitioned")
     )

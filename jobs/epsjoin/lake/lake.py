@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from epsjoin.contracts.row_rules import constraints_of
+from epsjoin.contracts.row_rules import checks_of
 from epsjoin.contracts.sources import SourceContract, load_partner
 from epsjoin.contracts.tables import TableContract, load_table
 from epsjoin.lake.schemas import ARROW_TYPES
@@ -63,10 +63,9 @@ class Lake:
             ]
         )
 
-    def checks(self, table: str) -> dict[str, str]:
+    def checks(self, table: str) -> Mapping[str, str]:
         """Return the CHECK constraints of a table by name, as its Delta log must have them."""
-        constraints = constraints_of(self.contract(table))
-        return {each.name: each.check for each in constraints if each.is_for_delta}
+        return checks_of(self.contract(table))
 
 
 @dataclass(frozen=True)

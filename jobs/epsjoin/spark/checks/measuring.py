@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from epsjoin.contracts.expected import rules_of
-from epsjoin.contracts.portable import schema_of, to_datafusion
+from epsjoin.contracts.portable import to_datafusion
 from epsjoin.contracts.row_rules import rule_conditions
 from epsjoin.contracts.tables import TableContract
 from epsjoin.lake import parquet, slices
@@ -176,11 +176,10 @@ def ask_driver(
     with suppress(UnansweredError):
         engine = Questions(tables)
         answers |= _answers_of(Keys(engine).number, queries)
-        known = schema_of(types)
         rest = {
             key: translated
             for key, query in queries.items()
-            if key not in answers and (translated := to_datafusion(query, known)) is not None
+            if key not in answers and (translated := to_datafusion(query, types)) is not None
         }
         answers |= _answers_of(engine.number, rest)
     return answers
