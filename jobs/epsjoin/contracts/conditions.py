@@ -93,6 +93,11 @@ def columns_of(tree: exp.Expr) -> frozenset[str]:
     return frozenset(column.name for column in tree.find_all(exp.Column))
 
 
+@cache
+def _named_in(condition: str) -> frozenset[str]:
+    return columns_of(parse(condition))
+
+
 def column_name(tree: exp.Expr) -> str:
     """The name of a column that stands alone.
 
@@ -173,7 +178,7 @@ class Filter:
 
     def __post_init__(self) -> None:
         known = dict(self.types)
-        unknown = sorted(columns_of(parse(self.condition)) - known.keys())
+        unknown = sorted(_named_in(self.condition) - known.keys())
         if unknown:
             raise UnknownFormError(f"there is no column {unknown[0]}")
         try:
@@ -186,7 +191,7 @@ class Filter:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that the condition names, in the contract's order."""
-        named = columns_of(parse(self.condition))
+        named = _named_in(self.condition)
         return tuple(name for name, _ in self.types if name in named)
 
     def takes(self, values: Mapping[str, Sequence[Any]]) -> list[bool]:

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,12 @@ GUARD: Mapping[str, float | None] = {
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 """Names that Delta, Spark and pyarrow understand alike: without dots, blanks and quotes."""
+
+
+@cache
+def _to_filter(condition: str, types: tuple[tuple[str, str], ...]) -> Filter:
+    """Make a filter, which tries its condition, once: each block of a file asks for it."""
+    return Filter(condition, types)
 
 
 @dataclass(frozen=True)
@@ -164,7 +171,7 @@ class SourceContract:
     def filter(self) -> Filter | None:
         """What decides which records are taken; ``None`` if every record is."""
         types = tuple((column.name, column.type) for column in self.columns)
-        return Filter(self.condition, types) if self.condition else None
+        return _to_filter(self.condition, types) if self.condition else None
 
 
 def load_source(contracts: Path, name: str) -> SourceContract:
