@@ -8,6 +8,7 @@ import io
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,7 @@ class Snapshot:
         return [row[at] for row in self.rows]
 
 
+@cache  # nobody changes its rows
 def read_snapshot(file: Path, key: str, coordinates: tuple[str, ...]) -> Snapshot:
     """Read a CSV file, unpacked or not."""
     with gzip.open(file, "rt", encoding="utf-8", newline="") as lines:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from epsjoin.spark.job import Job, Step
 from epsjoin.spark.join import refine
-from oracles.trees import recurrence
+from oracles.trees import Tree, recurrence
 from tests.local.trees.cases import as_tree
 from tests.spark.conftest import STEPS, JobMaker
 from tests.tiny import key
@@ -61,11 +62,16 @@ def expected_pairs(documents: dict[str, Any], eps: int = EPS) -> set[tuple[froze
     trees = {name: as_tree(document) for name, document in documents.items()}
     names = sorted(trees)
     found = (
-        (frozenset((left, right)), int(recurrence(trees[left], trees[right])))
+        (frozenset((left, right)), edits_between(trees[left], trees[right]))
         for place, left in enumerate(names)
         for right in names[place + 1 :]
     )
     return {(pair, edits) for pair, edits in found if edits <= eps}
+
+
+@cache  # tests have most documents in common
+def edits_between(tree: Tree, other: Tree) -> int:
+    return int(recurrence(tree, other))
 
 
 def write_snapshot(folder: Path, run: str, documents: dict[str, Any], bad: bool = True) -> None:

@@ -6,6 +6,7 @@ import csv
 import gzip
 import json
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,12 @@ def skin() -> NDArray[np.float64]:
 
 
 def _numbers(name: str, *, header: bool) -> NDArray[np.float64]:
+    """A copy of the numbers, which the test may change."""
+    return _read(name, header).copy()
+
+
+@cache
+def _read(name: str, header: bool) -> NDArray[np.float64]:
     with gzip.open(DATA / name, "rt", encoding="utf-8") as lines:
         return np.array([[float(field) for field in row] for row in list(csv.reader(lines))[header:]])
 
