@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,6 +31,7 @@ COUNTED = (
 )
 NUMBERED = "SELECT COUNT(DISTINCT x) - COUNT(*) + COALESCE(MAX(x), 0) - COUNT(*) FROM a"
 ANTI = "SELECT COUNT(*) FROM a AS t LEFT ANTI JOIN b AS o ON t.x = o.z"
+IF = " WHERE (SELECT MAX(w) FROM c) <> 'this'"
 
 
 class Tables:
@@ -37,12 +39,22 @@ class Tables:
 
     def __init__(self, **tables: dict[str, list[int]]) -> None:
         self.tables = tables
+        self.texts: dict[str, dict[str, str | None]] = {"c": {"w": "other"}, "join_plan": {"kind": "planned"}}
         self.random = np.random.default_rng(5)
 
     def whole_numbers(self, table: str, columns: Sequence[str]) -> list[NDArray[np.int64]]:
         held = [np.array(self.tables[table][name], np.int64) for name in columns]
         order = self.random.permutation(len(held[0]))
         return [column[order] for column in held]
+
+    def number(self, query: str) -> float | None:
+        """Whether a condition holds, asked by one query for a text."""
+        found = re.fullmatch(
+            r"SELECT CASE WHEN \(SELECT MAX\((\w+)\) FROM (\w+)\) <> '(\w+)' THEN 1 ELSE 0 END", query
+        )
+        assert found is not None
+        column, table, text = found.groups()
+        return float(self.texts[table][column] not in (text, None))
 
 
 @given(st.lists(st.tuples(IDS, IDS), max_size=12))
@@ -66,6 +78,13 @@ def test_keys__count_the_rows_whose_key_is_in_no_other_row(x: list[int], z: list
             keys.number(ANTI)
     else:
         assert keys.number(ANTI) == sum(each not in z for each in x)
+
+
+@pytest.mark.parametrize(("text", "number"), [("other", 2), ("this", 0), (None, 0)])
+def test_keys__count_such_rows_only_where_another_table_says_so(text: str | None, number: int) -> None:
+    tables = Tables(a={"x": [1, 2, 3]}, b={"z": [2]})
+    tables.texts["c"]["w"] = text
+    assert Keys(tables).number(ANTI + IF) == number
 
 
 @given(st.lists(st.integers(1, 5), max_size=5) | st.lists(IDS, max_size=5) | st.permutations(range(1, 6)))
@@ -106,6 +125,8 @@ def test_keys__count_the_rows_that_say_a_wrong_number_of_others(
         NUMBERED.replace("MAX(x)", "MAX(y)"),
         f"{NUMBERED} WHERE x > 0",
         f"{ANTI} WHERE t.x > 0",
+        f"{ANTI}{IF.replace('<>', '=')}",
+        f"{ANTI}{IF} AND t.x > 0",
         ANTI.replace("ANTI", "SEMI"),
         ANTI.replace("COUNT(*)", "COUNT(t.x)"),
     ],
@@ -127,7 +148,7 @@ def test_keys__leave_other_questions_to_the_engine(query: str) -> None:
                 "degree_is_the_number_of_pairs",
             },
         ),
-        ("replicas", {"every_row_is_a_point"}),
+        ("replicas", {"every_point_has_a_row", "every_row_is_a_point"}),
         ("outliers", {"rows differ in id", "every_point_has_a_score", "ranks_are_one_to_n"}),
     ],
 )

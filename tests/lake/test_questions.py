@@ -39,6 +39,21 @@ def test_questions__that_cannot_be_answered_say_so(lake: Lake, tmp_path: Path) -
         questions(lake).number("SELECT COUNT(*) FROM pairs WHERE no_column = 1")
 
 
+def test_questions__read_a_column_once_that_several_of_them_name(lake: Lake) -> None:
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((5, 6, 0.25), (7, 8, 0.0), (7, 9, 0.5)))
+    names = ["left_id", "right_id", "distance"]
+    queries = {
+        'SELECT SUM("left_id") FROM "pairs" WHERE "left_id" > 5': 14.0,
+        'SELECT COUNT(*) FROM "pairs" WHERE "left_id" = 7 AND "distance" > 0.3': 1.0,
+    }
+    for n_named, n_reading in ((2, 0), (1, 2)):
+        asked = questions(lake)
+        asked.hold(list(queries)[:n_named], {"pairs": names, "pairs_before": names})
+        plans = [str(asked._ask(f"EXPLAIN {query}").to_pylist()) for query in queries]
+        assert sum(".parquet" in plan for plan in plans) == n_reading
+        assert {query: asked.number(query) for query in queries} == queries
+
+
 def test_whole_numbers__of_several_columns_stay_rows_and_of_others_are_refused(lake: Lake) -> None:
     slices.write_slice(lake, Slice("pairs", RUN), pairs((5, 6, 0.25), (7, 8, 0.0)))
     right, left = questions(lake).whole_numbers("pairs", ["right_id", "left_id"])

@@ -7,6 +7,7 @@ flags is a fraction of that work. Other questions, and other spellings of these,
 from __future__ import annotations
 
 import re
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,7 @@ _REPEATED = re.compile(
 )
 _UNMATCHED = re.compile(
     r"SELECT COUNT\(\*\) FROM (\w+) AS t LEFT ANTI JOIN (\w+) AS o ON t\.(\w+) = o\.(\w+)"
+    r"(?: WHERE (\(SELECT MAX\(\w+\) FROM \w+\) <> '\w*'))?"
 )
 _NUMBERED = re.compile(
     r"SELECT COUNT\(DISTINCT (\w+)\) - COUNT\(\*\) \+ COALESCE\(MAX\(\1\), 0\) - COUNT\(\*\) FROM (\w+)"
@@ -35,7 +37,7 @@ _MAX_FLAGS_PER_ROW = 8
 
 
 class Keys:
-    """Answers questions about keys; holds each column that it has read.
+    """Answers questions about keys, several at a time; holds each column that it has read.
 
     Parameters
     ----------
@@ -51,6 +53,7 @@ class Keys:
     def __init__(self, engine: Questions) -> None:
         self._engine = engine
         self._columns: dict[str, dict[str, Key]] = {}
+        self._reading = Lock()
 
     def number(self, query: str) -> float:
         """Return the number that a query about keys returns.
@@ -65,7 +68,9 @@ class Keys:
             table, names = asked.groups()
             return count_repeated(self._read(table, [name.strip("`") for name in names.split(", ")]))
         if asked := _UNMATCHED.fullmatch(query):
-            table, other, name, of_other = asked.groups()
+            table, other, name, of_other, condition = asked.groups()
+            if condition and not self._engine.number(f"SELECT CASE WHEN {condition} THEN 1 ELSE 0 END"):
+                return 0
             (key,), (others,) = self._read(table, [name]), self._read(other, [of_other])
             return count_unmatched(key, others)
         if asked := _NUMBERED.fullmatch(query):
@@ -80,10 +85,11 @@ class Keys:
 
     def _read(self, table: str, names: list[str]) -> list[Key]:
         """Columns of a table; if several, row by row."""
-        held = self._columns.setdefault(table, {})
-        if len(names) > 1 or names[0] not in held:
-            held.update(zip(names, self._engine.whole_numbers(table, names), strict=True))
-        return [held[name] for name in names]
+        with self._reading:
+            held = self._columns.setdefault(table, {})
+            if len(names) > 1 or names[0] not in held:
+                held.update(zip(names, self._engine.whole_numbers(table, names), strict=True))
+            return [held[name] for name in names]
 
 
 def count_repeated(key: list[Key]) -> int:

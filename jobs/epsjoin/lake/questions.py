@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +14,9 @@ from deltalake.schema import PrimitiveType
 from numpy.typing import NDArray
 
 from epsjoin.lake.delta_log import open_log
+
+_NAME = re.compile(r'"([^"]+)"')
+"""A name in a query that quotes all of them."""
 
 
 class Stored(NamedTuple):
@@ -72,6 +77,27 @@ class Questions:
         """
         value = self._ask(query).column(0)[0].as_py()
         return None if value is None else float(value)
+
+    def hold(self, queries: Iterable[str], columns: Mapping[str, Collection[str]]) -> None:
+        """Read into memory what the queries to come name of tables of which several name the same column.
+
+        Parameters
+        ----------
+        queries : all queries to come, with quotes around every name: a table that is held has no column but
+            those that they name.
+        columns : the columns of each table.
+
+        Notes
+        -----
+        8 bytes for a number, 16 for a text, and its own bytes if it has more than 12.
+        """
+        named = [set(_NAME.findall(query)) for query in queries]
+        for table, all_columns in columns.items():
+            times = Counter(name for names in named if table in names for name in names & set(all_columns))
+            if max(times.values(), default=0) > 1:
+                held = ", ".join(f'"{name}"' for name in sorted(times))
+                self._ask(f'CREATE TABLE "held_{table}" AS SELECT {held} FROM "{table}"')  # noqa: S608 - of a contract
+                self._ask(f'CREATE OR REPLACE VIEW "{table}" AS SELECT * FROM "held_{table}"')  # noqa: S608 - as above
 
     def whole_numbers(self, table: str, columns: Sequence[str]) -> list[NDArray[np.int64]]:
         """Read columns of whole numbers; each time that they are read, the rows may come in another order.

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 import quality
@@ -123,6 +123,19 @@ def store(rows: pa.Table, place: Path) -> Stored:
 
 def quality_rows(job: Job) -> list[dict[str, Any]]:
     return slices.read_slice(job.lake, Slice("quality", RUN)).to_pylist()
+
+
+def test_gates__look_into_the_log_of_a_table_once(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+
+    def open_log(location: str) -> DeltaTable | None:
+        looked.append(location)
+        return delta_log.open_log(location)
+
+    monkeypatch.setattr(slices, "open_log", open_log)
+    check_quality(job, "results")
+    assert job.lake.location("clusters") in looked
+    assert sorted(looked) == sorted(set(looked))
 
 
 def test_gates__pass_what_a_run_leaves(job: Job) -> None:

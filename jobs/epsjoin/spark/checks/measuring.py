@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -26,6 +27,9 @@ from epsjoin.spark.stored import MAX_THREADS, scan_files
 
 MAX_ROWS = 3 << 24
 """Maximum number of rows, of all tables together, about which the driver answers by itself."""
+
+_MAX_QUESTIONS_AT_ONCE = 2
+"""Maximum number of questions that the driver works on at a time, each in the memory that its tables take."""
 
 Numbers = dict[str, Measured]
 """What was measured of a table, by the names of the expectations."""
@@ -166,6 +170,8 @@ def ask_driver(
 ) -> Answers:
     """Ask on the driver, about keys NumPy, else its engine; what neither can answer is missing.
 
+    Columns that several queries name are read once.
+
     Parameters
     ----------
     tables : the slices that queries may name.
@@ -181,17 +187,22 @@ def ask_driver(
             for key, query in queries.items()
             if key not in answers and (translated := to_datafusion(query, types)) is not None
         }
+        engine.hold(rest.values(), types)
         answers |= _answers_of(engine.number, rest)
     return answers
 
 
 def _answers_of(ask: Callable[[str], float | None], queries: Mapping[Query, str]) -> Answers:
     """The answers to those of the queries that are answered."""
-    answers: Answers = {}
-    for key, query in queries.items():
+
+    def answer(query: str) -> Iterable[float | None]:
         with suppress(UnansweredError):
-            answers[key] = ask(query)
-    return answers
+            return (ask(query),)
+        return ()
+
+    with ThreadPoolExecutor(_MAX_QUESTIONS_AT_ONCE) as pool:
+        found = pool.map(answer, queries.values())
+        return {key: number for key, numbers in zip(queries, found, strict=True) for number in numbers}
 
 
 def ask_spark(tables: Mapping[str, DataFrame], queries: Mapping[Query, str]) -> Answers:

@@ -33,7 +33,7 @@ def check_quality(job: Job, stage: str) -> dict[str, float]:
     The pages of a table are read once for all expectations about its columns, and once more by each rule that
     needs them. Rules are SQL on the run's slices.
     """
-    lake, chain = job.lake, job.lake.source.chain
+    lake, chain = slices.as_now(job.lake), job.lake.source.chain
     names = tables_at(stage, chain)
     inputs = Fingerprints(lake, job.run)
     found = inputs.slices(tables_up_to(stage, chain))
