@@ -143,6 +143,12 @@ def cosine(left: Floats, x: int, right: Floats, y: int) -> float:
         dot += left[x, i] * right[y, i]
         x_square += left[x, i] * left[x, i]
         y_square += right[y, i] * right[y, i]
+    return cosine_of_sums(dot, x_square, y_square)
+
+
+@njit_inner
+def cosine_of_sums(dot: float, x_square: float, y_square: float) -> float:
+    """The distance of :func:`cosine` from its three sums."""
     return min(2.0, max(0.0, 1.0 - dot / (math.sqrt(x_square) * math.sqrt(y_square))))
 
 

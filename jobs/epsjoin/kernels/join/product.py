@@ -12,14 +12,18 @@ within eps by that, with slack again, is decided by the metric's own formula.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
+from llvmlite import ir
 
-from epsjoin.kernels.accelerate import njit, njit_any_order
+from epsjoin.kernels.accelerate import njit, njit_any_order, njit_as, njit_inner
 from epsjoin.kernels.arrays import Bools, Floats, Floats32, Ints, Points
-from epsjoin.kernels.distances import COSINE, Decision, decide
+from epsjoin.kernels.distances import COSINE, Decision, cosine_of_sums, decide
+from epsjoin.kernels.join.lanes import in_each_lane
 from epsjoin.kernels.join.stack_sweep import DISTANCES, PAIRS, PairBatch
+from epsjoin.kernels.join.vectors import lowest_lane
 
 LANES = 64
 """Number of columns of a product that are looked at together; a block has a multiple of them."""
@@ -54,16 +58,25 @@ class ProductRows(NamedTuple):
     threshold: Floats32
 
 
-@njit
-def any_survives(products: Floats32, place: int, half: Floats32, lane: int, threshold: np.float32) -> bool:
-    """Whether one of ``LANES`` products from a place on reaches the threshold; ``lane`` is its column."""
-    # Unsigned indices and a 32-bit sum: LLVM then takes 16 at a time.
-    first, other = np.uint64(place), np.uint64(lane)
-    bits = np.int32(0)
+_FLOATS = ir.VectorType(ir.FloatType(), LANES)
+
+
+def _survivors(builder: Any, products: Any, place: Any, half: Any, lane: Any, threshold: Any) -> Any:
+    def load(array: Any, at: Any) -> Any:
+        return builder.load(builder.bitcast(builder.gep(array, [at]), _FLOATS.as_pointer()), align=4)
+
+    rests = builder.fsub(load(products, place), load(half, lane))
+    survives = builder.fcmp_ordered(">=", rests, in_each_lane(builder, threshold, _FLOATS))
+    return builder.bitcast(survives, ir.IntType(LANES))
+
+
+@njit_as(_survivors)
+def survivors_among(products: Floats32, place: int, half: Floats32, lane: int, threshold: np.float32) -> int:
+    """Which of ``LANES`` products from a place on reach the threshold, a bit each; ``lane`` is its column."""
+    bits = 0
     for i in range(LANES):
-        rest = products[first + np.uint64(i)] - half[other + np.uint64(i)]
-        bits = np.int32(bits | np.int32(rest >= threshold))
-    return bool(bits != 0)
+        bits |= int(products[place + i] - half[lane + i] >= threshold) << i
+    return bits
 
 
 @njit_any_order
@@ -111,6 +124,48 @@ def decide_rows(
     return decide(decision, copied, 0, copied, 1)
 
 
+@njit_inner
+def measure_four(
+    left: Points, x: int, right: Points, y: tuple[int, int, int, int], metric: int
+) -> tuple[float, float, float, float]:
+    """The distances of a row and four others, by the formula of Euclid or the cosine.
+
+    Each sum runs in column order, so no distance differs from one that is decided alone; the four run side by
+    side, and none waits for the others.
+    """
+    a, b, c, e = y
+    to_a = to_b = to_c = to_e = 0.0
+    if metric == COSINE:
+        square = square_a = square_b = square_c = square_e = 0.0
+        for i in range(left.shape[1]):
+            value, at_a, at_b = np.float64(left[x, i]), np.float64(right[a, i]), np.float64(right[b, i])
+            at_c, at_e = np.float64(right[c, i]), np.float64(right[e, i])
+            square += value * value
+            to_a += value * at_a
+            to_b += value * at_b
+            to_c += value * at_c
+            to_e += value * at_e
+            square_a += at_a * at_a
+            square_b += at_b * at_b
+            square_c += at_c * at_c
+            square_e += at_e * at_e
+        return (
+            cosine_of_sums(to_a, square, square_a),
+            cosine_of_sums(to_b, square, square_b),
+            cosine_of_sums(to_c, square, square_c),
+            cosine_of_sums(to_e, square, square_e),
+        )
+    for i in range(left.shape[1]):
+        value = np.float64(left[x, i])
+        by_a, by_b = value - np.float64(right[a, i]), value - np.float64(right[b, i])
+        by_c, by_e = value - np.float64(right[c, i]), value - np.float64(right[e, i])
+        to_a += by_a * by_a
+        to_b += by_b * by_b
+        to_c += by_c * by_c
+        to_e += by_e * by_e
+    return math.sqrt(to_a), math.sqrt(to_b), math.sqrt(to_c), math.sqrt(to_e)
+
+
 @njit
 def scan_product(
     products: Floats32,
@@ -153,23 +208,26 @@ def scan_product(
         first = max(state[LANE], x + 1 - column if is_self else 0)
         state[LANE] = 0
         for lane in range(first // LANES * LANES, n_columns, LANES):
-            if any_survives(flat, i * n_columns + lane, half, lane, threshold):
-                for j in range(max(lane, first), lane + LANES):
-                    if products[i, j] - half[j] >= threshold:
-                        if found == batch.left.shape[0]:
-                            state[ROW], state[LANE] = i, j
-                            return found
-                        y = column + j
-                        counts[DISTANCES] += 1
-                        if not may_be_within(left, x, right, y, decision.metric, decision.bound):
-                            continue
-                        distance = decide_rows(left, x, right, y, decision, copied)
-                        if distance >= 0.0:
-                            batch.left[found] = left.names[x]
-                            batch.right[found] = right.names[y]
-                            batch.distance[found] = distance
-                            counts[PAIRS] += 1
-                            found += 1
+            bits = survivors_among(flat, i * n_columns + lane, half, lane, threshold)
+            while bits:
+                j = lane + lowest_lane(bits)
+                bits &= bits - 1
+                if j < first:
+                    continue
+                if found == batch.left.shape[0]:
+                    state[ROW], state[LANE] = i, j
+                    return found
+                y = column + j
+                counts[DISTANCES] += 1
+                if not may_be_within(left, x, right, y, decision.metric, decision.bound):
+                    continue
+                distance = decide_rows(left, x, right, y, decision, copied)
+                if distance >= 0.0:
+                    batch.left[found] = left.names[x]
+                    batch.right[found] = right.names[y]
+                    batch.distance[found] = distance
+                    counts[PAIRS] += 1
+                    found += 1
     state[ROW] = n_rows
     return found
 
@@ -205,15 +263,13 @@ def find_partners_in(
         x = places[i]
         threshold, lane = left.threshold[x], 0
         while lane < n_columns and not has_partner[i]:
-            if any_survives(flat, i * n_columns + lane, half, lane, threshold):
-                for j in range(lane, lane + LANES):
-                    y = column + j
-                    if products[i, j] - half[j] < threshold or (is_self and x == y):
-                        continue
-                    counts[DISTANCES] += 1
-                    if not may_be_within(left, x, right, y, decision.metric, decision.bound):
-                        continue
-                    if decide_rows(left, x, right, y, decision, copied) >= 0.0:
-                        has_partner[i] = True
-                        break
+            bits = survivors_among(flat, i * n_columns + lane, half, lane, threshold)
+            while bits and not has_partner[i]:
+                y = column + lane + lowest_lane(bits)
+                bits &= bits - 1
+                if is_self and x == y:
+                    continue
+                counts[DISTANCES] += 1
+                if may_be_within(left, x, right, y, decision.metric, decision.bound):
+                    has_partner[i] = decide_rows(left, x, right, y, decision, copied) >= 0.0
             lane += LANES

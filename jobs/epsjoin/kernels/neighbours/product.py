@@ -16,10 +16,12 @@ from epsjoin.kernels.join.product import (
     LANES,
     MIN_THRESHOLD,
     ProductRows,
-    any_survives,
     decide_rows,
     may_be_within,
+    measure_four,
+    survivors_among,
 )
+from epsjoin.kernels.join.vectors import lowest_lane
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_one
 
 _SQUARE_SLACK, _MIN_SQUARE = 1e-12, 1e-300
@@ -80,17 +82,18 @@ def keep_survivors(
         row = left.names[begin + i]
         filled = sizes[row]
         for lane in range(0, n_columns, LANES):
-            if not any_survives(flat, i * n_columns + lane, half, lane, thresholds[i]):
-                continue
-            for j in range(lane, lane + LANES):
-                if products[i, j] - half[j] >= thresholds[i] and right.names[column + j] != itself[row]:
-                    survivors += 1
-                    distance = _keep(left, begin + i, right, column + j, decision, copied, bounds[i])
-                    if 0.0 <= distance <= bounds[i]:
-                        point = right.names[column + j]
-                        filled = keep_one(ids, distances, row * k, k, filled, point, distance)
-                        if filled == k:
-                            bounds[i] = min(bounds[i], distances[row * k])
+            bits = survivors_among(flat, i * n_columns + lane, half, lane, thresholds[i])
+            while bits:
+                y = column + lane + lowest_lane(bits)
+                bits &= bits - 1
+                if right.names[y] == itself[row]:
+                    continue
+                survivors += 1
+                distance = _keep(left, begin + i, right, y, decision, copied, bounds[i])
+                if 0.0 <= distance <= bounds[i]:
+                    filled = keep_one(ids, distances, row * k, k, filled, right.names[y], distance)
+                    if filled == k:
+                        bounds[i] = min(bounds[i], distances[row * k])
         sizes[row] = filled
     return survivors
 
@@ -122,9 +125,10 @@ def pool_products(
         filled = sizes[i]
         worst = np.float32(-distances[i * room]) if filled == room else np.float32(MIN_THRESHOLD)
         for lane in range(0, n_columns, LANES):
-            if not any_survives(flat, i * n_columns + lane, half, lane, worst):
-                continue
-            for j in range(lane, lane + LANES):
+            bits = survivors_among(flat, i * n_columns + lane, half, lane, worst)
+            while bits:
+                j = lane + lowest_lane(bits)
+                bits &= bits - 1
                 rest = products[i, j] - half[j]
                 if rest >= worst and right.names[column + j] != excluded:
                     filled = keep_one(ids, distances, i * room, room, filled, column + j, -np.float64(rest))
@@ -153,14 +157,16 @@ def decide_best(
     lists : modified; those of the queries are empty.
     """
     k = lists.ids.shape[1]
+    last = k - 1
     ids, distances = lists.ids.reshape(-1), lists.distances.reshape(-1)
-    copied = np.empty((2, left.points.shape[1]))
     for i in range(bounds.shape[0]):
-        row = left.names[begin + i]
-        for place in range(k):
-            y = pools.ids[i, place]
-            distance = decide_rows(left, begin + i, right, y, decision, copied)
-            keep_one(ids, distances, row * k, k, place, right.names[y], distance)
+        row, best = left.names[begin + i], pools.ids[i]
+        for j in range(0, k, 4):
+            four = best[j], best[min(j + 1, last)], best[min(j + 2, last)], best[min(j + 3, last)]
+            measured = measure_four(left.points, begin + i, right.points, four, decision.metric)
+            for place in range(j, min(j + 4, k)):
+                name, distance = right.names[best[place]], measured[place - j]
+                keep_one(ids, distances, row * k, k, place, name, distance)
         lists.sizes[row] = k
         bounds[i] = distances[row * k]
 

@@ -76,6 +76,12 @@ class ProductSearch(NamedTuple):
         return survivors
 
     def _block(self, begin: int, end: int) -> Iterator[int]:
+        with one_thread():
+            survivors = self._search(begin, end)
+        yield survivors
+
+    def _search(self, begin: int, end: int) -> int:
+        """Find the k nearest of a block of queries; returns how many products were let through."""
         rows, points, n = self.queries.rows, self.points.rows, end - begin
         pools = make_lists(n, self.room, np.empty)
         for column, products in self._products(self.queries.filter[begin:end]):
@@ -90,7 +96,7 @@ class ProductSearch(NamedTuple):
         again = np.flatnonzero(is_open)
         if len(again):
             survivors += self._search_again(begin + again, bounds[again])
-        yield survivors
+        return survivors
 
     def _search_again(self, of: Ints, bounds: Floats) -> int:
         """Search for the k nearest of a few queries, given by their places, within bounds."""
@@ -109,8 +115,7 @@ class ProductSearch(NamedTuple):
         for column in range(0, len(self.points.rows.points), BLOCK_ROWS):
             points = self.points.filter[column : column + BLOCK_ROWS]
             products = buffer[: len(queries) * len(points)].reshape(len(queries), len(points))
-            with one_thread():
-                np.matmul(queries, points.T, out=products)
+            np.matmul(queries, points.T, out=products)
             yield column, products
 
 
