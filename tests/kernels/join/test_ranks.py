@@ -24,19 +24,20 @@ def test_write_sorted__sorts_by_both_rows_and_keeps_equal_pairs_of_few_in_order(
         (distance[order] if with_distance else distance).tolist(),
     )
     to_left, to_right = np.full(len(left), -1, into), np.full(len(left), -1, into)
-    for first, last in ((7, len(_SIZES)), (0, 7)):
-        write_sorted(ends, right, distance, to_left, to_right, first, last)
-    assert (to_left.tolist(), to_right.tolist(), distance.tolist()) == expected
+    to_distance = np.full(len(distance), -1.0)
+    write_sorted(ends, right, distance, 3, to_left, to_right, to_distance)
+    assert ((to_left - 3).tolist(), to_right.tolist(), to_distance.tolist()) == expected
 
 
 @pytest.mark.parametrize("few", [[3], [3, 5], [5, 3], [5, 5]])
 def test_write_sorted__puts_one_pair_or_two_of_a_row_in_order(few):
     right, ends = np.array([7, *few, 1], np.int32), np.cumsum([1, len(few), 1])
-    order = 1 + np.argsort(few, kind="stable")
+    order = [0, *1 + np.argsort(few, kind="stable"), len(few) + 1]
     distance, without = np.arange(len(right)) + 0.5, np.empty(0)
     for kept in (distance, without):
         to_left, to_right = np.full((2, len(right)), -1, np.int64)
-        write_sorted(ends, right, kept, to_left, to_right, 1, 2)
-        assert to_left.tolist() == [-1, *[1] * len(few), -1]
-        assert to_right.tolist() == [-1, *right[order], -1]
-    assert distance.tolist() == [0.5, *order + 0.5, len(few) + 1.5]
+        to_distance = np.full(len(kept), -1.0)
+        write_sorted(ends, right, kept, 0, to_left, to_right, to_distance)
+        assert to_left.tolist() == [0, *[1] * len(few), 2]
+        assert to_right.tolist() == right[order].tolist()
+        assert to_distance.tolist() == (kept[order].tolist() if len(kept) else [])

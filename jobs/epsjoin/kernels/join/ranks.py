@@ -107,14 +107,13 @@ def write_ranked(
     distance, first : where the distances of these ``count`` pairs are, and the place of the first.
     has_distance : 0 if there are no distances, else 1.
     left : the left row.
-    to_left, to_right, to_distance : written. ``to_distance`` may be ``distance`` if ``count`` is at most 8.
+    to_left, to_right, to_distance : written.
 
     Returns
     -------
     int
         0. Equal right rows keep their order.
     """
-    kept = distance[first : first + count * has_distance].copy()
     for number in range(at, min(at + PLACES, count)):
         row = right[begin + number]
         place = begin
@@ -123,7 +122,7 @@ def write_ranked(
         to_left[begin + number] = left
         to_right[place] = row
         if has_distance:
-            to_distance[place] = kept[number]
+            to_distance[place] = distance[first + number]
     return 0
 
 
@@ -136,6 +135,7 @@ def _write_few(
     left: int,
     to_left: RowNumbers,
     to_right: RowNumbers,
+    to_distance: Floats,
 ) -> None:
     """Write one or two pairs of a left row, as most rows have them, sooner than lanes do."""
     last = begin + count - 1
@@ -144,7 +144,7 @@ def _write_few(
     to_right[begin], to_right[last] = right[first], right[second]
     to_left[begin] = to_left[last] = left
     if distance.size > 0:
-        distance[begin], distance[last] = distance[first], distance[second]
+        to_distance[begin], to_distance[last] = distance[first], distance[second]
 
 
 @njit
@@ -152,20 +152,19 @@ def write_sorted(
     ends: Ints,
     right: RowNumbers,
     distance: Floats,
+    first: int,
     to_left: RowNumbers,
     to_right: RowNumbers,
-    first: int,
-    last: int,
+    to_distance: Floats,
 ) -> None:
-    """Write the pairs of a range of left rows sorted by (left, right), their distances in place.
+    """Write the pairs of some left rows sorted by (left, right).
 
     Parameters
     ----------
-    ends : (n_left,) int64, where the pairs of each left row end; they begin where those before end.
-    right, distance : all pairs, from :func:`epsjoin.kernels.join.sort_pairs.group_by_left`; modified.
-        ``distance`` may have no entries.
-    to_left, to_right : all pairs; modified.
-    first, last : left rows.
+    ends : (rows,) int64, where the pairs of each left row end; they begin where those before end.
+    right, distance : their pairs, grouped by the left row; modified. ``distance`` may have no entries.
+    first : the first of the left rows, which are successive.
+    to_left, to_right, to_distance : written.
 
     Notes
     -----
@@ -173,25 +172,81 @@ def write_sorted(
     :func:`epsjoin.kernels.join.sort_pairs.sort_group`.
     """
     has_distance = int(distance.size > 0)
-    kept = np.empty(FEW)
-    begin = int(ends[first - 1]) if first > 0 else 0
-    for row in range(first, last):
-        end = int(ends[row])
+    begin = 0
+    for number in range(ends.size):
+        end, row = int(ends[number]), first + number
         size = end - begin
         if size > FEW:
             sort_group(right, distance, begin, end)
             for place in range(begin, end):
                 to_left[place] = row
                 to_right[place] = right[place]
-        elif size > PLACES:
-            for number in range(size * has_distance):
-                kept[number] = distance[begin + number]
-            for at in range(0, size, PLACES):
-                write_ranked(right, begin, size, at, kept, 0, has_distance, row, to_left, to_right, distance)
+                if has_distance:
+                    to_distance[place] = distance[place]
         elif size > 2:
-            write_ranked(
-                right, begin, size, 0, distance, begin, has_distance, row, to_left, to_right, distance
-            )
+            for at in range(0, size, PLACES):
+                write_ranked(
+                    right, begin, size, at, distance, begin, has_distance, row, to_left, to_right, to_distance
+                )
         elif size > 0:
-            _write_few(right, distance, begin, size, row, to_left, to_right)
+            _write_few(right, distance, begin, size, row, to_left, to_right, to_distance)
+        begin = end
+
+
+@njit
+def sort_buckets(
+    ends: Ints,
+    shift: int,
+    first: int,
+    last: int,
+    left: RowNumbers,
+    right: RowNumbers,
+    distance: Floats,
+    copied_right: RowNumbers,
+    copied_distance: Floats,
+) -> None:
+    """Sort the pairs of some buckets by (left, right), in place.
+
+    Parameters
+    ----------
+    ends : (buckets,) int64, where the pairs of each bucket end; they begin where those before end.
+    shift : a bucket has the pairs of ``2**shift`` successive left rows.
+    first, last : the buckets from ``first`` to before ``last`` are sorted.
+    left, right, distance : all pairs, from :func:`epsjoin.kernels.join.sort_pairs.move_to_buckets`; modified.
+        ``distance`` may have no entries.
+    copied_right, copied_distance : room for the pairs of one bucket, which are grouped by their left row in
+        it; none is needed where ``shift`` is 0. Modified.
+    """
+    has_distance = int(distance.size > 0)
+    places = np.empty(1 << shift, np.int64)
+    begin = int(ends[first - 1]) if first > 0 else 0
+    for bucket in range(first, last):
+        end = int(ends[bucket])
+        if shift == 0:
+            sort_group(right, distance, begin, end)
+        elif end > begin:
+            row = bucket << shift
+            places[:] = 0
+            for pair in range(begin, end):
+                places[left[pair] - row] += 1
+            place = 0
+            for number in range(places.size):
+                size = places[number]
+                places[number] = place
+                place += size
+            for pair in range(begin, end):
+                place = places[left[pair] - row]
+                places[left[pair] - row] = place + 1
+                copied_right[place] = right[pair]
+                if has_distance:
+                    copied_distance[place] = distance[pair]
+            write_sorted(
+                places,
+                copied_right,
+                copied_distance,
+                row,
+                left[begin:end],
+                right[begin:end],
+                distance[begin * has_distance : end * has_distance],
+            )
         begin = end

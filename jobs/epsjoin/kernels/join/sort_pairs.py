@@ -1,13 +1,16 @@
 """Pairs of row numbers in one order: grouped by the left row by counting, each group sorted by the right row.
 
-In memory, for each pair:
+Pairs come in the order of space, so their left rows are anywhere, and each pair that is put to its place
+would wait for memory. Many are therefore moved to buckets first, each of some thousands of successive rows,
+which then are sorted within a cache (a radix sort by two digits). In memory, for each pair:
 
 1. :func:`pack` keeps it with row numbers of half the size, 16 bytes; the batch it came in can be used again.
-2. :func:`group_by_left` forgets the left row, which its place tells: 12 bytes, which with the blocks that are
-   not yet let go are the peak.
-3. :func:`epsjoin.kernels.join.ranks.write_sorted` writes left and right rows: 24 bytes, the result, and for a
-   while the 4 of the right rows that it reads. Or :func:`sort_groups` sorts in place, and :func:`fill_left`
-   writes the left rows.
+2. :func:`move_to_buckets` writes one column of the result after the other, and each is let go when it is
+   written. When the last one is not yet let go, there are 28 bytes: the peak.
+3. :func:`epsjoin.kernels.join.ranks.sort_buckets` sorts one bucket after the other: 24 bytes, the result, and
+   a copy of a bucket.
+
+Few pairs are sorted in one call: :func:`group_by_left`, :func:`sort_groups`, :func:`fill_left`.
 """
 
 from __future__ import annotations
@@ -74,20 +77,47 @@ def count(rows: RowNumbers, counts: Ints) -> None:
 
 
 @njit
+def count_in_buckets(left: RowNumbers, shift: int, counts: Ints) -> None:
+    """Add to ``counts`` how many pairs each bucket has, that of ``2**shift`` successive left rows."""
+    for i in range(left.size):
+        counts[left[i] >> shift] += 1
+
+
+@njit
 def add_up(counts: Ints) -> None:
-    """Make counts the places of pairs that are grouped by their left row, each range behind those before it.
+    """Make counts the places of pairs that are grouped by buckets, each range behind those before it.
 
     Parameters
     ----------
-    counts : (ranges, n_left) int64, how many pairs of each range each left row has; becomes the places of
+    counts : (ranges, buckets) int64, how many pairs of each range each bucket has; becomes the places of
         the first of them.
     """
     place = 0
-    for row in range(counts.shape[1]):
+    for bucket in range(counts.shape[1]):
         for number in range(counts.shape[0]):
-            count = counts[number, row]
-            counts[number, row] = place
+            count = counts[number, bucket]
+            counts[number, bucket] = place
             place += count
+
+
+@njit
+def move_to_buckets(
+    left: RowNumbers, column: RowNumbers | Floats, shift: int, places: Ints, to: RowNumbers | Floats
+) -> None:
+    """Move a column of some pairs, each to the next place of its bucket.
+
+    Parameters
+    ----------
+    left : (m,) left rows; column : (m,) what is moved. Not modified.
+    shift : a bucket has the pairs of ``2**shift`` successive left rows.
+    places : (buckets,) int64, the next place of each bucket; modified.
+    to : the column of all pairs; modified.
+    """
+    for i in range(left.size):
+        bucket = left[i] >> shift
+        place = places[bucket]
+        places[bucket] = place + 1
+        to[place] = column[i]
 
 
 @njit

@@ -11,8 +11,9 @@ from epsjoin.kernels.join import sort_pairs
 from epsjoin.kernels.join.row_sweep import count_partners, find_pairs, write_partners
 from epsjoin.kernels.join.row_windows import RowWindows, count_candidates, steps_ahead
 from epsjoin.kernels.join.sort_pairs import Block
+from epsjoin.local.sweep.buckets import sort_blocks
 from epsjoin.local.sweep.pages import make_array
-from epsjoin.local.sweep.pairs import Pairs, sort_blocks
+from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import SweepOptions, add_counts
 from epsjoin.local.sweep.threads import in_order
 

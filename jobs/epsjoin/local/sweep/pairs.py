@@ -11,11 +11,9 @@ from numpy.typing import ArrayLike
 
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.join import sort_pairs
-from epsjoin.kernels.join.ranks import write_sorted
 from epsjoin.kernels.join.sort_pairs import Block, RowNumbers
-from epsjoin.kernels.ranges import Ranges
 from epsjoin.local.arguments import check_lengths, distance_column, int_column
-from epsjoin.local.sweep.threads import in_ranges
+from epsjoin.local.sweep.buckets import sort_blocks
 
 _MIN_BLOCK = 1 << 14
 """Number of pairs in the first block of pairs that wait to be sorted."""
@@ -134,59 +132,6 @@ def _sort_rows(
     """Pack the pairs of all batches, and sort them."""
     blocks = _pack(batches, row_type(max(n_rows)), with_distance)
     return sort_blocks(blocks, n_rows, with_distance=with_distance, into=into, n_jobs=n_jobs)
-
-
-def sort_blocks(
-    blocks: list[Block],
-    n_rows: tuple[int, int],
-    *,
-    with_distance: bool = True,
-    into: type[np.int32 | np.int64] = np.int64,
-    n_jobs: int = 1,
-) -> tuple[Any, Any, Floats]:
-    """Sort pairs of row numbers by (left, right), in the steps of :mod:`epsjoin.kernels.join.sort_pairs`.
-
-    Parameters
-    ----------
-    blocks : every pair once; they are taken out of the list, so that each can be let go.
-    n_rows, with_distance, n_jobs : see :func:`collect`.
-    into : type of the row numbers that are returned.
-    """
-    n_left, dtype, ranges = n_rows[0], row_type(max(n_rows)), in_ranges(n_jobs)
-    m = sum(len(block.left) for block in blocks)
-    places = np.zeros((n_jobs, n_left), np.int64)
-    for number in range(len(blocks)):  # no name for a block, which would keep it
-        _count(blocks[number].left, places, ranges)
-    sort_pairs.add_up(places)
-    right, distance = np.empty(m, dtype), np.empty(m if with_distance else 0)
-    while blocks:
-        _group(blocks.pop(), places, right, distance, ranges)
-    left, sorted_right = np.empty(m, into), np.empty(m, into)
-
-    def write(_: int, first: int, last: int) -> None:
-        write_sorted(places[-1], right, distance, left, sorted_right, first, last)
-
-    ranges(n_left, write)
-    return left, sorted_right, distance
-
-
-def _count(left: RowNumbers, counts: Ints, ranges: Ranges) -> None:
-    """Count how often each row comes in each range of pairs; (ranges, n_left)."""
-
-    def count(number: int, begin: int, end: int) -> None:
-        sort_pairs.count(left[begin:end], counts[number])
-
-    ranges(len(left), count)
-
-
-def _group(block: Block, places: Ints, right: RowNumbers, distance: Floats, ranges: Ranges) -> None:
-    """Put each range of pairs to the places that its rows have."""
-
-    def group(number: int, begin: int, end: int) -> None:
-        some = Block(block.left[begin:end], block.right[begin:end], block.distance[begin:end])
-        sort_pairs.group_by_left(some, places[number], right, distance)
-
-    ranges(len(block.left), group)
 
 
 def _pack(batches: Iterator[Pairs], dtype: type[np.int32 | np.int64], with_distance: bool) -> list[Block]:

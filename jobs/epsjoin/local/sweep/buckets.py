@@ -1,0 +1,131 @@
+"""Sort all pairs by their rows, in threads: the steps of :mod:`epsjoin.kernels.join.sort_pairs`."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.kernels.join import sort_pairs
+from epsjoin.kernels.join.ranks import sort_buckets
+from epsjoin.kernels.join.sort_pairs import Block, RowNumbers
+from epsjoin.kernels.ranges import Ranges
+from epsjoin.local.sweep.threads import in_ranges
+
+_BUCKET_BITS = 9
+"""Binary logarithm of the number of buckets: a processor writes to so many places without waiting."""
+_FEW_PAIRS = 1 << 16
+"""Number of pairs whose copy takes no memory that anybody asks for."""
+
+
+def sort_blocks(
+    blocks: list[Block],
+    n_rows: tuple[int, int],
+    *,
+    with_distance: bool = True,
+    into: type[np.int32 | np.int64] = np.int64,
+    n_jobs: int = 1,
+) -> tuple[Any, Any, Floats]:
+    """Sort pairs of row numbers by (left, right).
+
+    Parameters
+    ----------
+    blocks : every pair once; they are taken out of the list, so that each can be let go.
+    n_rows : how many rows there are at either side.
+    with_distance : whether distances are asked for.
+    into : type of the row numbers that are returned.
+    n_jobs : number of threads. The result is the same for any number.
+
+    Returns
+    -------
+    left, right : (m,) of the type ``into``.
+    distance : (m,) float64; (0,) without distances.
+    """
+    ranges, m = in_ranges(n_jobs), sum(len(block.left) for block in blocks)
+    dtype = blocks[0].right.dtype if blocks else np.dtype(into)
+    shares = ranges(m, lambda _, begin, end: _Share.of(blocks, begin, end))
+    blocks.clear()
+    shift, places = _choose_buckets(shares, m, n_rows[0], ranges)
+    begins = places[0]
+
+    def move(column: int, to: NDArray[Any]) -> NDArray[Any]:
+        ranges(m, lambda number, _, __: shares[number].move(column, shift, places[number].copy(), to))
+        return to
+
+    distance = move(2, np.empty(m)) if with_distance else np.empty(0)
+    right = move(1, np.empty(m, into))
+    left = move(0, np.empty(m, into))
+    ends = np.append(begins[1:], m)
+    copied = int((ends - begins).max()) if shift > 0 else 0
+
+    def sort(_: int, begin: int, end: int) -> None:
+        first, last = np.searchsorted(begins, (begin, end))
+        room = np.empty(copied, dtype), np.empty(copied if with_distance else 0)
+        sort_buckets(ends, shift, first, last, left, right, distance, *room)
+
+    ranges(m, sort)
+    return left, right, distance
+
+
+class _Share(NamedTuple):
+    """What one thread has of all pairs: the columns of blocks, or of parts of them."""
+
+    left: list[RowNumbers]
+    right: list[RowNumbers]
+    distance: list[Floats]
+
+    @classmethod
+    def of(cls, blocks: list[Block], begin: int, end: int) -> _Share:
+        """Take the pairs from ``begin`` to ``end`` of all blocks."""
+        parts = list[Block]()
+        for block in blocks:
+            size = len(block.left)
+            part = slice(max(begin, 0), min(end, size))
+            if part.start < part.stop:
+                parts.append(Block(block.left[part], block.right[part], block.distance[part]))
+            begin, end = begin - size, end - size
+        return cls(
+            [part.left for part in parts],
+            [part.right for part in parts],
+            [part.distance for part in parts],
+        )
+
+    def move(self, column: int, shift: int, places: Ints, to: NDArray[Any]) -> None:
+        """Move a column to the buckets of its pairs, from which each array is let go when it is moved.
+
+        The left rows tell the buckets, so they are moved last.
+        """
+        while self[column]:
+            left = self.left[len(self[column]) - 1]
+            sort_pairs.move_to_buckets(left, self[column].pop(), shift, places, to)
+
+
+def _choose_buckets(shares: list[_Share], m: int, n_left: int, ranges: Ranges) -> tuple[int, Ints]:
+    """Choose buckets of left rows, and where the pairs of each share begin in each of them.
+
+    Returns
+    -------
+    shift : a bucket has the pairs of ``2**shift`` successive left rows.
+    places : (shares, buckets) int64.
+
+    Notes
+    -----
+    Copies of the buckets that are sorted at the same time have at most a quarter of all pairs together. Where
+    few rows have most of the pairs, more and smaller buckets see to that; in the end those of single rows,
+    which are sorted without a copy.
+    """
+    shift = max(0, n_left.bit_length() - _BUCKET_BITS)
+    while True:
+        places = np.zeros((len(shares), (n_left >> shift) + 1), np.int64)
+
+        def count(number: int, _: int, __: int, shift: int = shift, places: Ints = places) -> None:
+            for left in shares[number].left:
+                sort_pairs.count_in_buckets(left, shift, places[number])
+
+        ranges(m, count)
+        if shift == 0 or 4 * len(shares) * places.sum(axis=0).max() <= m + _FEW_PAIRS:
+            sort_pairs.add_up(places)
+            return shift, places
+        shift -= 1
