@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import epsjoin
+from tests.bytecode import BYTECODE
 from tests.tiny import RUN, coordinate, has_slice, key, new_lake
 
 PACKAGE = Path(epsjoin.__file__).parent
@@ -30,7 +31,7 @@ print(sorted(name for name in sys.modules if name.split(".")[0] in ("pyspark", "
 """
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env={"PYTHONPATH": str(PACKAGE.parent), "JAVA_HOME": "/nowhere", "PATH": str(tmp_path)},
+        env={**BYTECODE, "PYTHONPATH": str(PACKAGE.parent), "JAVA_HOME": "/nowhere", "PATH": str(tmp_path)},
         capture_output=True,
         text=True,
         check=False,
@@ -57,7 +58,7 @@ def loaded_after(program: str) -> list[str]:
             "-c",
             f"import sys\n{program}\nprint(*(name for name in {HEAVY} if name in sys.modules))",
         ],
-        env={"PYTHONPATH": str(PACKAGE.parent), "JAVA_HOME": "/nowhere", "PATH": ""},
+        env={**BYTECODE, "PYTHONPATH": str(PACKAGE.parent), "JAVA_HOME": "/nowhere", "PATH": ""},
         capture_output=True,
         text=True,
         check=True,
@@ -125,7 +126,11 @@ print(ExpectColumnToExist(column="x").column)
 """)
     command = [sys.executable, str(program)]
     done = subprocess.run(
-        command, env={"PYTHONPATH": str(PACKAGE.parent)}, capture_output=True, text=True, check=True
+        command,
+        env={**BYTECODE, "PYTHONPATH": str(PACKAGE.parent)},
+        capture_output=True,
+        text=True,
+        check=True,
     )
     n_modules, heavy, refused, column = done.stdout.splitlines()
     assert int(n_modules) < 300, "not five hundred"

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import epsjoin
+from tests.bytecode import BYTECODE
 
 PROJECT = Path(epsjoin.__file__).resolve().parents[2]
 COMPILED = os.environ.get("NUMBA_CACHE_DIR", str(PROJECT / "jobs" / "epsjoin" / "kernels" / "__pycache__"))
@@ -48,7 +49,8 @@ class Installed:
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
         """Run a command of the environment in a folder that has nothing to do with the project."""
         (self.home / "elsewhere").mkdir(exist_ok=True)
-        environment = {"HOME": str(self.home), "PATH": os.environ["PATH"], "NUMBA_CACHE_DIR": COMPILED}
+        environment = {**BYTECODE, "HOME": str(self.home), "PATH": os.environ["PATH"]}
+        environment |= {"NUMBA_CACHE_DIR": COMPILED}
         return subprocess.run(
             [str(self.home / "venv" / "bin" / command[0]), *command[1:]],
             cwd=self.home / "elsewhere",

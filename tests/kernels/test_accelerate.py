@@ -19,6 +19,7 @@ import epsjoin
 from epsjoin.kernels import accelerate
 from epsjoin.kernels.accelerate import digest_sources, open_folder
 from epsjoin.kernels.neighbours.boxes import child_gaps
+from tests.bytecode import BYTECODE
 
 
 @pytest.mark.parametrize("changed", ["top.py", "join/sweep.py", "join/deeper/loop.py"])
@@ -122,6 +123,7 @@ def run(package: Path, **settings: str) -> dict[str, Any]:
     """What ``PROGRAM`` says in a new process whose home is a folder of the test's own."""
     home = package.parent / "home"
     environment = {
+        **BYTECODE,
         "PYTHONPATH": str(package.parent),
         "HOME": str(home),
         "PATH": os.environ["PATH"],

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from epsjoin.findings import NOISE, Findings
 from epsjoin.report.figures import charts, figure, maps, trends
 from epsjoin.report.figures.figure import Plot
+from tests.bytecode import BYTECODE
 from tests.drawn_once import DrawnOnce
 
 REPOSITORY = Path(__file__).parents[3]
@@ -387,6 +388,6 @@ def test_to_svg__keeps_the_ids_of_two_figures_apart(example: Findings) -> None:
 def test_plots__leave_pyplot_alone() -> None:
     code = "import sys, epsjoin.report.page; sys.exit('matplotlib.pyplot' in sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", code], env={"PYTHONPATH": "jobs"}, cwd=REPOSITORY, check=False
+        [sys.executable, "-c", code], env={**BYTECODE, "PYTHONPATH": "jobs"}, cwd=REPOSITORY, check=False
     )
     assert done.returncode == 0
