@@ -249,6 +249,23 @@ def test_densities_and_factors__of_one_point_by_hand():
     assert outlier_factors(density, np.array([[0.4, 1.2]])).tolist() == [2.0]
 
 
+def test_factors__where_densities_are_infinite_or_unknown():
+    density = np.array([math.inf, math.inf, math.inf, 1.0, 1.0, NAN])
+    of_neighbours = np.array(
+        [[1.0, 2.0], [math.inf, 1.0], [math.inf, NAN], [1.0, math.inf], [NAN, 1.0], [1.0, 1.0]]
+    )
+    expected = [1.0, 1.0, NAN, math.inf, NAN, NAN]
+    assert outlier_factors(density, of_neighbours).tolist() == pytest.approx(expected, nan_ok=True)
+
+
+def test_lof__is_the_same_in_whatever_blocks_points_are_looked_at(monkeypatch):
+    points = np.random.default_rng(1).integers(0, 9, (100, 2))
+    whole = lof(points, 3)
+    for block in (1, 20, 300):  # of neighbours: points one by one, by six, all
+        monkeypatch.setattr("epsjoin.local.neighbours.lof._BLOCK", block)
+        assert lof(points, 3).lof.tobytes() == whole.lof.tobytes()
+
+
 @examples(200)
 @given(st.integers(0, 400), SEEDS)
 def test_outlyingness__is_by_factor_then_k_distance_then_row(n, seed):

@@ -55,16 +55,16 @@ def outlier_factors(density: Floats, neighbour_density: Floats) -> Floats:
     (n,) float64: 1 where the density is infinite (more than k equal points; R's dbscan package decides inf /
     inf in the same way), infinite where only a neighbour's density is, NaN where a density is unknown.
     """
-    known = ~(np.isnan(density) | np.isnan(neighbour_density).any(axis=1))
-    factor = np.full(density.size, np.nan)
-    is_infinite = known & np.isinf(density)
-    factor[is_infinite] = 1.0
-    known &= ~is_infinite
-    with np.errstate(over="ignore"):
-        factor[known] = _sum_in_order(neighbour_density[known]) / neighbour_density.shape[1] / density[known]
+    with np.errstate(over="ignore", invalid="ignore"):  # inf / inf
+        total = _sum_in_order(neighbour_density)
+        factor: Floats = total / neighbour_density.shape[1] / density
+    factor[np.isinf(density) & ~np.isnan(total)] = 1.0
     return factor
 
 
 def _sum_in_order(columns: Floats) -> Floats:
     """Add each row from left to right; NumPy's own sum groups the terms differently for different k."""
-    return np.asarray(np.cumsum(columns, axis=1)[:, -1], dtype=np.float64)
+    total = columns[:, 0].copy()
+    for column in columns.T[1:]:
+        total += column
+    return total

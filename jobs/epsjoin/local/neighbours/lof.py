@@ -21,7 +21,7 @@ from epsjoin.local.neighbours.search import KNearest
 from epsjoin.local.progress import ProgressArgument
 
 _BLOCK = 1 << 17
-"""Number of points whose factors are computed at once."""
+"""Number of neighbours of the points whose factors are computed at once, in the cache."""
 
 
 class Lof(NamedTuple):
@@ -119,7 +119,8 @@ def lof_of_nearest(nearest: KNearest, added_distance: float = 0.0) -> Lof:
     """
     k_distance = nearest.distance[:, -1].copy()
     density, factor = np.empty(len(k_distance)), np.empty(len(k_distance))
-    blocks = [slice(begin, begin + _BLOCK) for begin in range(0, len(k_distance), _BLOCK)]
+    step = max(1, _BLOCK // nearest.distance.shape[1])
+    blocks = [slice(begin, begin + step) for begin in range(0, len(k_distance), step)]
     for block in blocks:
         of_neighbours = k_distance[nearest.neighbour[block]]
         density[block] = reach_densities(nearest.distance[block], of_neighbours, added_distance)
