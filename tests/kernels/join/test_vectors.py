@@ -11,6 +11,8 @@ from epsjoin.kernels.join.projection import FILTER_SIZES, MAXIMUM, PRODUCTS, SQU
 from epsjoin.kernels.join.row_vectors import (
     keep_lanes_2,
     keep_lanes_3,
+    near_keys_2,
+    near_keys_3,
     near_lanes_2,
     near_lanes_3,
     rows_below,
@@ -175,3 +177,32 @@ def test_store_packed__packs_whichever_lanes_are_set_on_any_processor(is_shuffle
         squares, found = packed(numbers, rows, bits)
         np.testing.assert_array_equal(squares[: len(places)], numbers[places])
         np.testing.assert_array_equal(found[: len(places)], rows[places])
+
+
+@numba.njit
+def _keys(near, row, last, bound, is_self, n, d):
+    keys = np.full(12, -1, np.int64)
+    if d == 2:
+        count = near_keys_2(near, row, 1, 3, last, bound, is_self, 31, keys, 4, n)
+    else:
+        count = near_keys_3(near, row, 1, 3, last, bound, is_self, 31, keys, 4, n)
+    return keys[: 4 + count]
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_keys__are_pairs_of_those_up_to_the_bound_the_smaller_row_of_one_table_first(d):
+    random = np.random.default_rng(d)
+    points = random.random((d, 12))
+    points[:, 5] = points[:, 4] = points[:, 1] + 0.1  # two at the bound
+    squares = np.zeros(12)
+    for axis in range(d):
+        squares += (points[axis, 1] - points[axis]) ** 2
+    row = (random.permutation(12) + 2**31 - 12).astype(np.int32)
+    for last in (3, 4, 7, 11, 12):
+        places = np.arange(3, min(last, 11))
+        others = row[places[squares[places] <= squares[4]]].tolist()
+        for is_self in (0, 1):
+            pairs = [sorted((int(row[1]), other)) if is_self else (int(row[1]), other) for other in others]
+            expected = [-1] * 4 + [left * 2**31 + right for left, right in pairs]
+            found = _keys(points.ravel(), row, last, squares[4], is_self, 12, d)
+            assert found.tolist() == expected

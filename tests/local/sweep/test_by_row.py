@@ -36,7 +36,8 @@ def sweep(points, eps, projection, is_right=None, n_left=None, n_jobs=1, counter
     rows = row_windows(points, points, float(axis_difference(eps)), projection, is_right)
     bound = make_decision(EUCLIDEAN, 0.0, eps).bound
     options = SweepOptions(1, {} if counters is None else counters, n_jobs)
-    return RowSweep(rows, len(points) if n_left is None else n_left, bound, options, nothing, nothing).pairs()
+    n_left = len(points) if n_left is None else n_left
+    return RowSweep(rows, points, n_left, bound, options, nothing, nothing).pairs()
 
 
 def make_projection(points, n_grid, is_turned, seed):

@@ -33,20 +33,20 @@ from epsjoin.kernels.join.row_vectors import (
     count_bits,
     keep_lanes_2,
     keep_lanes_3,
+    near_keys_2,
+    near_keys_3,
     near_lanes_2,
     near_lanes_3,
     rows_below,
 )
 from epsjoin.kernels.join.row_windows import RowWindows, narrow_down
-from epsjoin.kernels.join.sort_pairs import FEW, Block, sort_group
+from epsjoin.kernels.join.sort_pairs import FEW, sort_group
 
 _ROWS_AT_ONCE = 64
 """Maximum number of rows whose partners are found before they are sorted: what a core has just written, it
 does not read at once in other pieces."""
 _CANDIDATES_AT_ONCE = 1 << 14
 """Maximum number of candidates of these rows, where one row has fewer."""
-_EIGHTS_AT_ONCE = 512
-"""Number of eights with partners that are kept before their pairs are written."""
 
 
 class Eights(NamedTuple):
@@ -80,7 +80,7 @@ def add_eight(eights: Eights, count: int, here: int, first: int, bits: int) -> i
 
 _Count = Callable[[RowWindows, float, int, int, Ints], int]
 _Write = Callable[[RowWindows, float, int, int, Ints, int, Ints, Floats], None]
-_Find = Callable[[RowWindows, float, int, int, Ints, Block, int], int]
+_Find = Callable[[RowWindows, float, int, int, Ints, int, Ints], int]
 
 
 def _make_kernels(size: int) -> tuple[_Count, _Write, _Find]:
@@ -176,47 +176,14 @@ def _make_kernels(size: int) -> tuple[_Count, _Write, _Find]:
                 at += number
 
     @njit
-    def write_pairs(
-        rows: RowWindows,
-        eights: Eights,
-        count: int,
-        owners: Ints32,
-        partners: Ints32,
-        squares: Floats,
-        pairs: Block,
-        filled: int,
-    ) -> int:
-        """Write the pairs of so many eights behind the first ``filled``; return how many there are then."""
-        near, row, is_self, n = rows.near, rows.row, rows.is_self, rows.row.shape[0]
-        total = 0
-        for eight in range(count):
-            here, first, bits = eights.here[eight], eights.first[eight], eights.bits[eight]
-            if size == 2:
-                found = keep_lanes_2(near, row, here, first, bits, partners, squares, total, n)
-            else:
-                found = keep_lanes_3(near, row, here, first, bits, partners, squares, total, n)
-            for i in range(total, total + PLACES):  # as many as there may be: no loop of unknown length
-                owners[i] = row[here]
-            total += found
-        for i in range(total):
-            one, other = owners[i], partners[i]
-            pairs.left[filled + i] = min(one, other) if is_self else one
-            pairs.right[filled + i] = max(one, other) if is_self else other
-            pairs.distance[filled + i] = math.sqrt(squares[i])
-        return filled + total
-
-    @njit
     def find(
-        rows: RowWindows, bound: float, begin: int, end: int, steps: Ints, pairs: Block, filled: int
+        rows: RowWindows, bound: float, begin: int, end: int, steps: Ints, right_bits: int, keys: Ints
     ) -> int:
         near, row, place, starts = rows.near, rows.row, rows.place, rows.starts
-        shift, narrow, window, is_self = rows.shift, rows.narrow, rows.window, rows.is_self
+        shift, narrow, window, is_self = rows.shift, rows.narrow, rows.window, int(rows.is_self)
         n = row.shape[0]
         ends = np.zeros((steps.shape[0], 2), np.int64)
-        owners, partners = np.empty((2, PLACES * (_EIGHTS_AT_ONCE + 1)), np.int32)
-        squares = np.empty(PLACES * (_EIGHTS_AT_ONCE + 1), np.float64)
-        eights = new_eights(_EIGHTS_AT_ONCE + 1)
-        count = 0
+        filled = 0
         for here in range(begin, end):
             for step in range(steps.shape[0]):
                 goal = place[here] + steps[step]
@@ -228,15 +195,15 @@ def _make_kernels(size: int) -> tuple[_Count, _Write, _Find]:
                     first, last = narrow_down(place, first, last, low, high, step, ends)
                 while first < last:
                     if size == 2:
-                        bits = near_lanes_2(near, row, here, first, last, bound, -1, n)
+                        filled += near_keys_2(
+                            near, row, here, first, last, bound, is_self, right_bits, keys, filled, n
+                        )
                     else:
-                        bits = near_lanes_3(near, row, here, first, last, bound, -1, n)
-                    count = add_eight(eights, count, here, first, bits)
+                        filled += near_keys_3(
+                            near, row, here, first, last, bound, is_self, right_bits, keys, filled, n
+                        )
                     first += PLACES
-                    if count == _EIGHTS_AT_ONCE:
-                        filled = write_pairs(rows, eights, count, owners, partners, squares, pairs, filled)
-                        count = 0
-        return write_pairs(rows, eights, count, owners, partners, squares, pairs, filled)
+        return filled
 
     return count, write, find
 
@@ -286,7 +253,7 @@ def write_partners(
 
 
 def find_pairs(
-    rows: RowWindows, bound: float, begin: int, end: int, steps: Ints, pairs: Block, filled: int
+    rows: RowWindows, bound: float, begin: int, end: int, steps: Ints, right_bits: int, keys: Ints
 ) -> int:
     """Write the pairs that some rows find as they look ahead, in the order in which they are found.
 
@@ -294,17 +261,18 @@ def find_pairs(
     ----------
     rows, bound, begin, end : as for :func:`count_partners`.
     steps : from :func:`epsjoin.kernels.join.row_windows.steps_ahead`.
-    pairs : modified; it has room for all candidates of these rows.
-    filled : where the first pair is to be written, and all others behind it.
+    right_bits : number of bits of a right row.
+    keys : the pairs, as ``left << right_bits | right``, written from the beginning; it has room for all
+        candidates of these rows, and for ``PLACES`` more.
 
     Returns
     -------
     int
-        Where the last pair ends.
+        Number of pairs.
 
     Notes
     -----
     O(candidates).
     """
     find = _find_2 if rows.n_coordinates == 2 else _find_3
-    return int(find(rows, bound, begin, end, steps, pairs, filled))
+    return int(find(rows, bound, begin, end, steps, right_bits, keys))

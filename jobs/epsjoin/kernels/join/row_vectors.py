@@ -10,11 +10,12 @@ import numpy as np
 from llvmlite import ir
 
 from epsjoin.kernels.accelerate import njit_as
-from epsjoin.kernels.arrays import Floats, Ints32
+from epsjoin.kernels.arrays import Floats, Ints, Ints32
 from epsjoin.kernels.join.lanes import (
     BIT,
     DOUBLES,
     INT,
+    INTS,
     PLACES,
     count_lanes,
     declare,
@@ -26,6 +27,7 @@ from epsjoin.kernels.join.lanes import (
 
 NearLanes = Callable[[Floats, Ints32, int, int, int, float, int, int], int]
 KeepLanes = Callable[[Floats, Ints32, int, int, int, Ints32, Floats, int, int], int]
+NearKeys = Callable[[Floats, Ints32, int, int, int, float, int, int, Ints, int, int], int]
 
 _ROW = ir.IntType(32)
 _ROWS = ir.VectorType(_ROW, PLACES)
@@ -169,6 +171,85 @@ Returns
 -------
 int
     Number of partners that are kept, in the order of their places.
+"""
+
+
+def _near_keys(
+    n_coordinates: int,
+    builder: Any,
+    near: Any,
+    row: Any,
+    here: Any,
+    first: Any,
+    last: Any,
+    bound: Any,
+    is_self: Any,
+    right_bits: Any,
+    keys: Any,
+    count: Any,
+    stride: Any,
+) -> Any:
+    is_candidate = first_lanes(builder, builder.sub(last, first))
+    total = _add_squares(n_coordinates, builder, near, here, first, is_candidate, stride)
+    is_near = builder.fcmp_ordered("<=", total, in_each_lane(builder, bound, DOUBLES))
+    is_kept = builder.and_(is_candidate, is_near)
+    others = _load_rows(builder, row, first, is_candidate)
+    own = in_each_lane(builder, builder.load(builder.gep(row, [here])), _ROWS)
+    is_swapped = builder.and_(
+        builder.icmp_signed(">", own, others),
+        in_each_lane(builder, builder.trunc(is_self, BIT), ir.VectorType(BIT, PLACES)),
+    )
+    left, right = builder.select(is_swapped, others, own), builder.select(is_swapped, own, others)
+    high = builder.shl(builder.zext(left, INTS), in_each_lane(builder, right_bits, INTS))
+    store_packed(builder, builder.or_(high, builder.zext(right, INTS)), is_kept, keys, count)
+    return count_lanes(builder, is_kept)
+
+
+def _near_keys_of(n_coordinates: int) -> NearKeys:
+    @njit_as(partial(_near_keys, n_coordinates))
+    def near_keys(
+        near: Floats,
+        row: Ints32,
+        here: int,
+        first: int,
+        last: int,
+        bound: float,
+        is_self: int,
+        right_bits: int,
+        keys: Ints,
+        count: int,
+        stride: int,
+    ) -> int:
+        kept = 0
+        for other in range(first, min(first + PLACES, last)):
+            square = 0.0
+            for j in range(n_coordinates):
+                gap = near[j * stride + here] - near[j * stride + other]
+                square += gap * gap
+            if square <= bound:
+                left, right = int(row[here]), int(row[other])
+                if is_self and left > right:
+                    left, right = right, left
+                keys[count + kept] = left << right_bits | right
+                kept += 1
+        return kept
+
+    return near_keys
+
+
+near_keys_2, near_keys_3 = _near_keys_of(2), _near_keys_of(3)
+"""Keep the pairs of a row with what is near of up to 8 candidates, as ``left << right_bits | right``.
+
+Parameters
+----------
+near, row, here, first, last, bound, stride : as for :func:`near_lanes_2`.
+is_self : 1 where the smaller row number is the left one, else 0: the row's own is.
+keys : written from ``count`` on, which leaves room for 8; what is not kept may be written behind.
+
+Returns
+-------
+int
+    Number of pairs that are kept, in the order of their places.
 """
 
 

@@ -150,7 +150,7 @@ class ArrayJoin:
         bound = self.metric.decision(self.eps).bound
         with Progress(self.options.progress, name) as progress:
             options = self.options.for_sweep()
-            return RowSweep(rows, self.n_left, bound, options, progress.show, check).pairs()
+            return RowSweep(rows, self.points, self.n_left, bound, options, progress.show, check).pairs()
 
     def expected_pairs(self) -> float:
         """Estimate the number of pairs, for the message of a join that is refused."""

@@ -7,15 +7,16 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.join import sort_pairs
+from epsjoin.kernels.join.lanes import PLACES
 from epsjoin.kernels.join.row_sweep import count_partners, find_pairs, write_partners
 from epsjoin.kernels.join.row_windows import RowWindows, count_candidates, steps_ahead
-from epsjoin.kernels.join.sort_pairs import Block
-from epsjoin.local.sweep.buckets import sort_blocks
 from epsjoin.local.sweep.pages import make_array
+from epsjoin.local.sweep.pair_keys import PairKeys
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import SweepOptions, add_counts
-from epsjoin.local.sweep.threads import in_order
+from epsjoin.local.sweep.threads import in_order, in_ranges
 
 _CHUNK_ROWS = 1 << 14
 """Maximum number of rows that are looked at in one call: progress is told, and ctrl-c heard, between two."""
@@ -51,6 +52,7 @@ class RowSweep(NamedTuple):
     Parameters
     ----------
     rows : from :func:`epsjoin.kernels.join.row_windows.row_windows`.
+    points : what they were made of.
     n_left : number of rows of the left table, or of the only one.
     bound : Euclid's, see :class:`epsjoin.kernels.distances.Decision`.
     options : how to sweep. A pair of rows is counted once as a candidate and as a distance that is computed,
@@ -60,6 +62,7 @@ class RowSweep(NamedTuple):
     """
 
     rows: RowWindows
+    points: Floats
     n_left: int
     bound: float
     options: SweepOptions
@@ -107,23 +110,22 @@ class RowSweep(NamedTuple):
         """Write the pairs of each chunk's rows as they are found, and sort all of them."""
         steps = steps_ahead(self.rows)
 
-        def find(chunk: _Chunk) -> Block:
-            room = chunk.candidates  # what is not written takes no memory
-            pairs = Block(
-                make_array(room, np.int32), make_array(room, np.int32), make_array(room, np.float64)
-            )
-            filled = find_pairs(self.rows, self.bound, chunk.begin, chunk.end, steps, pairs, 0)
-            return Block(pairs.left[:filled], pairs.right[:filled], pairs.distance[:filled])
-
-        blocks, n_pairs = list[Block](), 0
-        for number, block in enumerate(self._in_order(find, chunks)):
-            self.show(number / len(chunks))
-            n_pairs += len(block.left)
-            self.check(n_pairs)
-            blocks.append(block)
         n_right = self.n_left if self.rows.is_self else len(self.rows.row) - self.n_left
-        left, right, distance = sort_blocks(blocks, (self.n_left, n_right), n_jobs=self.options.n_jobs)
-        return Pairs(left, right, distance)
+        pair_keys = PairKeys.of(self.n_left, n_right)
+
+        def find(chunk: _Chunk) -> Ints:
+            keys = make_array(chunk.candidates + PLACES, np.int64)  # what is not written takes no memory
+            how = chunk.begin, chunk.end, steps, pair_keys.right_bits
+            return keys[: find_pairs(self.rows, self.bound, *how, keys)]
+
+        blocks, n_pairs = list[Ints](), 0
+        for number, keys in enumerate(self._in_order(find, chunks)):
+            self.show(number / len(chunks))
+            n_pairs += len(keys)
+            self.check(n_pairs)
+            blocks.append(keys)
+        first_right = 0 if self.rows.is_self else self.n_left
+        return pair_keys.sort(blocks, self.points, first_right, in_ranges(self.options.n_jobs))
 
     def _count_and_write(self, chunks: list[_Chunk]) -> Pairs:
         """Count the partners of each row, then write them where they belong."""
