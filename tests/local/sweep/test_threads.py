@@ -11,7 +11,7 @@ import pytest
 
 from epsjoin import self_join
 from epsjoin.local.sweep import threads as sweep_threads
-from epsjoin.local.sweep.threads import in_order, in_ranges
+from epsjoin.local.sweep.threads import in_any_order, in_order, in_ranges
 
 
 def sweeps_of(lengths, begun=None):
@@ -75,6 +75,48 @@ def test_in_order__raises_the_error_of_a_sweep_where_it_stands(n_jobs):
     assert list(itertools.islice(swept, 3)) == [1, 2, 7]
     with pytest.raises(LookupError, match="broken"):
         next(swept)
+    assert not threads()
+
+
+@pytest.mark.parametrize("n_items", [0, 1, 2, 40])
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+def test_in_any_order__works_on_each_item_once_and_tells_all_in_the_callers_thread(n_jobs, n_items):
+    worked, told = [], []
+
+    def work(item):
+        worked.append((item, threading.current_thread()))
+        time.sleep(0.001 * (item * 7 % 4))
+        return item * item
+
+    def tell(square):
+        told.append((square, threading.current_thread()))
+
+    done = in_any_order(range(n_items), work, n_jobs, tell)
+    assert sorted(done) == [item * item for item in range(n_items)]
+    assert sorted(item for item, _ in worked) == list(range(n_items))
+    assert told == [(square, threading.current_thread()) for square in done]
+    assert len({thread for _, thread in worked}) == min(n_jobs, max(1, n_items)) or n_items < 40
+    assert not threads()
+
+
+@pytest.mark.parametrize("fails_in", ["work", "tell"])
+@pytest.mark.parametrize("n_jobs", [1, 2, 5])
+def test_in_any_order__takes_no_more_items_after_an_error(n_jobs, fails_in):
+    worked = []
+
+    def fail(name, item):
+        if name == fails_in and item >= 10:
+            raise LookupError("broken")
+
+    def work(item):
+        worked.append(item)
+        time.sleep(0.001)
+        fail("work", item)
+        return item
+
+    with pytest.raises(LookupError, match="broken"):
+        in_any_order(range(1000), work, n_jobs, lambda item: fail("tell", item))
+    assert len(worked) < 100
     assert not threads()
 
 

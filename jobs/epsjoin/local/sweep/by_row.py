@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from epsjoin.local.sweep.pages import make_array
 from epsjoin.local.sweep.pair_keys import PairKeys
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import SweepOptions, add_counts
-from epsjoin.local.sweep.threads import in_order, in_ranges
+from epsjoin.local.sweep.threads import in_any_order, in_ranges
 
 _CHUNK_ROWS = 1 << 14
 """Maximum number of rows that are looked at in one call: progress is told, and ctrl-c heard, between two."""
@@ -29,9 +30,8 @@ _CHUNK_CANDIDATES = 1 << 26
 _SORTED_PER_ROW = 32
 """Maximum number of candidates of each row, on average, whose pairs are sorted after all are found. With
 more, that takes longer than counting before, and too much memory."""
-_AHEAD = 2
-"""Number of chunks per thread that may be done before they are needed."""
-
+_ROOM = 1 << 20
+"""Number of keys for which a thread makes room at once."""
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -44,6 +44,13 @@ class _Chunk(NamedTuple):
     end: int
     candidates: int
     largest: int
+
+
+class _Room(threading.local):
+    """Where a thread writes the keys of chunk after chunk: few large arrays, which come in huge pages."""
+
+    def __init__(self) -> None:
+        self.keys = np.empty(0, np.int64)
 
 
 class RowSweep(NamedTuple):
@@ -103,29 +110,30 @@ class RowSweep(NamedTuple):
         n = self.rows.n_queries
         size = min(_CHUNK_ROWS, max(_MIN_CHUNK_ROWS, n // _MIN_CHUNKS))
         begins = range(0, n, size)
-        divided = self._in_order(lambda begin: _divide(self.rows, begin, min(begin + size, n)), begins)
-        return [chunk for chunks in divided for chunk in chunks]
+        divided = self._in_threads(begins, lambda begin: _divide(self.rows, begin, min(begin + size, n)))
+        return sorted(chunk for chunks in divided for chunk in chunks)
 
     def _find_and_sort(self, chunks: list[_Chunk]) -> Pairs:
         """Write the pairs of each chunk's rows as they are found, and sort all of them."""
-        steps = steps_ahead(self.rows)
-
         n_right = self.n_left if self.rows.is_self else len(self.rows.row) - self.n_left
         pair_keys = PairKeys.of(self.n_left, n_right)
-
-        def find(chunk: _Chunk) -> Ints:
-            keys = make_array(chunk.candidates + PLACES, np.int64)  # what is not written takes no memory
-            how = chunk.begin, chunk.end, steps, pair_keys.right_bits
-            return keys[: find_pairs(self.rows, self.bound, *how, keys)]
-
-        blocks, n_pairs = list[Ints](), 0
-        for number, keys in enumerate(self._in_order(find, chunks)):
-            self.show(number / len(chunks))
-            n_pairs += len(keys)
-            self.check(n_pairs)
-            blocks.append(keys)
+        blocks = self._find(chunks, pair_keys.right_bits)
         first_right = 0 if self.rows.is_self else self.n_left
         return pair_keys.sort(blocks, self.points, first_right, in_ranges(self.options.n_jobs))
+
+    def _find(self, chunks: list[_Chunk], right_bits: int) -> list[Ints]:
+        steps, own = steps_ahead(self.rows), _Room()
+        at_once = min(_ROOM, sum(chunk.candidates for chunk in chunks))
+
+        def find(chunk: _Chunk) -> Ints:
+            least = chunk.candidates + PLACES
+            if len(own.keys) < least:
+                own.keys = np.empty(max(least, at_once), np.int64)
+            filled = find_pairs(self.rows, self.bound, chunk.begin, chunk.end, steps, right_bits, own.keys)
+            found, own.keys = own.keys[:filled], own.keys[filled:]
+            return found
+
+        return self._in_threads(chunks, find, self._tell(len(chunks), len))
 
     def _count_and_write(self, chunks: list[_Chunk]) -> Pairs:
         """Count the partners of each row, then write them where they belong."""
@@ -134,11 +142,7 @@ class RowSweep(NamedTuple):
         def count(chunk: _Chunk) -> int:
             return count_partners(self.rows, self.bound, *chunk[:2], runs)
 
-        n_pairs = 0
-        for number, found in enumerate(self._in_order(count, chunks)):
-            self.show(0.5 * number / len(chunks))
-            n_pairs += found
-            self.check(n_pairs)
+        n_pairs = sum(self._in_threads(chunks, count, self._tell(2 * len(chunks), int)))
         np.cumsum(runs, out=runs)
         left, right, distance = (
             make_array(n_pairs, dtype, is_written=True) for dtype in (np.int64, np.int64, np.float64)
@@ -146,20 +150,28 @@ class RowSweep(NamedTuple):
 
         def write(chunk: _Chunk) -> int:
             write_partners(self.rows, self.bound, *chunk[:2], runs, chunk.largest, right, distance)
-            return chunk.end
+            return 0  # pairs that have not been told yet
 
-        for number, _ in enumerate(self._in_order(write, chunks)):
-            self.show(0.5 + 0.5 * number / len(chunks))
+        self._in_threads(chunks, write, self._tell(2 * len(chunks), int, len(chunks)))
         sort_pairs.fill_left(runs[1:], left)
         return Pairs(left, right, distance)
 
-    def _in_order(self, work: Callable[[T], R], of: Iterable[T]) -> Iterator[R]:
-        """Work on everything, in threads, and yield what comes of each."""
+    def _in_threads(
+        self, items: Iterable[T], work: Callable[[T], R], tell: Callable[[R], None] | None = None
+    ) -> list[R]:
+        return in_any_order(items, work, self.options.n_jobs, tell)
 
-        def once(one: T) -> Iterator[R]:
-            yield work(one)
+    def _tell(self, total: int, count: Callable[[R], int], n_done: int = 0) -> Callable[[R], None]:
+        """Make what shows the fraction of the work that is done, and checks the number of pairs."""
+        n_pairs = 0
 
-        return in_order(map(once, of), self.options.n_jobs, _AHEAD)
+        def tell(found: R) -> None:
+            nonlocal n_done, n_pairs
+            n_done, n_pairs = n_done + 1, n_pairs + count(found)
+            self.show(n_done / total)
+            self.check(n_pairs)
+
+        return tell
 
 
 def _divide(rows: RowWindows, begin: int, end: int) -> list[_Chunk]:

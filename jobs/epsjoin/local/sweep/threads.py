@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import Any, TypeVar
@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from epsjoin.kernels.ranges import Ranges, in_one_range
 
 T = TypeVar("T")
+R = TypeVar("R")
 _MIN_ROWS = 1 << 15
 """Minimum number of rows that are divided among threads; fewer are done sooner than threads begin."""
 
@@ -54,6 +55,53 @@ def in_order(
         finally:
             if stop is not None:
                 stop.set()
+
+
+def in_any_order(
+    items: Iterable[T], work: Callable[[T], R], n_jobs: int, tell: Callable[[R], None] | None = None
+) -> list[R]:
+    """Work on all items; each thread takes the next one when it is done with one, and waits for nobody.
+
+    Parameters
+    ----------
+    items, work : what is worked on, and how.
+    n_jobs : threads, of which the caller's is one.
+    tell : called in the caller's thread with what came of each item, between items of its own.
+
+    Returns
+    -------
+    list
+        What came of each item, in the order in which they were done. An error, also of ``tell``, keeps all
+        threads from taking more items.
+    """
+    waiting, stop = iter(list(items)), threading.Event()
+    done: list[R] = []
+    n_told = 0
+
+    def run(then: Callable[[], None]) -> None:
+        try:
+            for item in waiting:  # each is taken by one thread only
+                if stop.is_set():
+                    return
+                done.append(work(item))
+                then()
+        except BaseException:
+            stop.set()
+            raise
+
+    def tell_new() -> None:
+        nonlocal n_told
+        while tell is not None and n_told < len(done):
+            tell(done[n_told])
+            n_told += 1
+
+    with ThreadPoolExecutor(max(1, n_jobs - 1), "epsjoin") as pool:
+        others = [pool.submit(run, lambda: None) for _ in range(n_jobs - 1)]
+        run(tell_new)
+        for other in others:
+            other.result()
+    tell_new()
+    return done
 
 
 def in_ranges(n_jobs: int, *, are_long: bool = False) -> Ranges:
