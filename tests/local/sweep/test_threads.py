@@ -120,6 +120,22 @@ def test_in_any_order__takes_no_more_items_after_an_error(n_jobs, fails_in):
     assert not threads()
 
 
+def test_in_any_order__tells_long_work_to_end_after_an_error():
+    begun, stop, is_told = threading.Event(), threading.Event(), []
+
+    def work(item):
+        if item == 0:
+            begun.set()
+            is_told.append(stop.wait(10.0))
+        else:
+            begun.wait()
+            raise LookupError("broken")
+
+    with pytest.raises(LookupError, match="broken"):
+        in_any_order(range(2), work, 2, stop=stop)
+    assert is_told == [True]
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
 def test_in_ranges__divides_all_rows_in_order(monkeypatch, n_jobs):
     for least, count in ((12, n_jobs), (13, 1)):

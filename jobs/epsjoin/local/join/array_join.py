@@ -11,9 +11,10 @@ from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.kernels.arrays import Bools, Floats, Ints, Points
+from epsjoin.kernels.distances import Decision
 from epsjoin.kernels.join.projection import Projection
 from epsjoin.kernels.join.row_windows import row_windows
-from epsjoin.kernels.join.window import window_rows
+from epsjoin.kernels.join.window import WindowRows, window_rows
 from epsjoin.local.arguments import check_points, int_column
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.join.parts import join_part
@@ -26,8 +27,10 @@ from epsjoin.local.plan.row_by_row import choose_coordinates, is_row_by_row
 from epsjoin.local.plan.spread import replicate
 from epsjoin.local.progress import Progress
 from epsjoin.local.scale import scale_metric
+from epsjoin.local.sweep.buckets import sort_blocks
 from epsjoin.local.sweep.by_row import RowSweep
-from epsjoin.local.sweep.pairs import Pairs, collect
+from epsjoin.local.sweep.by_window import window_blocks
+from epsjoin.local.sweep.pairs import Pairs, collect, row_type
 from epsjoin.local.sweep.sweeping import sweep_window
 from epsjoin.local.sweep.threads import in_ranges
 
@@ -136,17 +139,22 @@ class ArrayJoin:
         """
         n = len(self.points)
         n_rows = self.n_left, n if self.is_right is None else self.n_right
-        if self.cuts is not None or not is_row_by_row(self.metric, self.points.shape[1], n):
-            few = replace(self.options, batch_rows=_SORTED_BATCH_ROWS)
+        few = replace(self.options, batch_rows=_SORTED_BATCH_ROWS)
+        if self.cuts is not None:
             return collect(replace(self, options=few).batches(name), n_rows, n_jobs=self.options.n_jobs)
-        embedded_eps = self.metric.embedded_eps(self.eps)
-        projection = choose_coordinates(self.points, n, embedded_eps, self.metric.norm)
-        ranges = in_ranges(self.options.n_jobs)
-        rows = row_windows(self.points, self.points, embedded_eps, projection, self.is_right, ranges)
 
         def check(found: int) -> None:
             check_limit(found, self.options, self.eps, self.expected_pairs)
 
+        if not is_row_by_row(self.metric, self.points.shape[1], n):
+            with Progress(self.options.progress, name) as progress:
+                dtype = row_type(max(n_rows))  # what a window has is let go before pairs are sorted
+                blocks = window_blocks(*self._window(), dtype, few.for_sweep(), progress.show, check)
+            return Pairs(*sort_blocks(blocks, n_rows, n_jobs=self.options.n_jobs))
+        embedded_eps = self.metric.embedded_eps(self.eps)
+        projection = choose_coordinates(self.points, n, embedded_eps, self.metric.norm)
+        ranges = in_ranges(self.options.n_jobs)
+        rows = row_windows(self.points, self.points, embedded_eps, projection, self.is_right, ranges)
         bound = self.metric.decision(self.eps).bound
         with Progress(self.options.progress, name) as progress:
             options = self.options.for_sweep()
@@ -158,6 +166,10 @@ class ArrayJoin:
         return expected_pairs_of_tables(self.points[: self.n_left], right, self.eps, self.metric)
 
     def _join_whole(self, progress: Progress) -> Generator[Pairs, None, None]:
+        return sweep_window(*self._window(), self.options.for_sweep(), progress.show)
+
+    def _window(self) -> tuple[WindowRows, Decision]:
+        """Put the rows in the order of a window sweep."""
         metric, n = self.metric, len(self.points)
         embedded = metric.embed(self.points)
         eps = metric.embedded_eps(self.eps)
@@ -168,8 +180,7 @@ class ArrayJoin:
         no_mask = np.empty(0, np.int64)
         ranges = in_ranges(self.options.n_jobs)
         rows = window_rows(self.points, embedded, self.ids, no_mask, eps, projection, self.is_right, ranges)
-        decision = metric.decision(self.eps)
-        return sweep_window(rows, decision, self.options.for_sweep(), progress.show)
+        return rows, metric.decision(self.eps)
 
     def _join_parts(self, cuts: Cuts, progress: Progress) -> Generator[Pairs, None, None]:
         options, n = self.options, len(self.points)

@@ -136,24 +136,50 @@ def _sort_rows(
 
 def _pack(batches: Iterator[Pairs], dtype: type[np.int32 | np.int64], with_distance: bool) -> list[Block]:
     """Pack all pairs in blocks, each full except for the last."""
-    blocks: list[Block] = []
-    room = filled = 0
+    packed = Blocks(dtype, with_distance=with_distance)
     with close_at_end(batches):
         for batch in batches:
-            begin = 0
-            while begin < len(batch.left):
-                if filled == room:  # ever larger blocks: few pairs need little memory, many get huge pages
-                    room = min(max(2 * room, _MIN_BLOCK), _MAX_BLOCK)
-                    filled = 0
-                    distance = np.empty(room if with_distance else 0)
-                    blocks.append(Block(np.empty(room, dtype), np.empty(room, dtype), distance))
-                copied = sort_pairs.pack(*batch, begin, blocks[-1], filled)
-                begin += copied
-                filled += copied
-    if blocks:
-        last = blocks[-1]
-        blocks[-1] = Block(last.left[:filled], last.right[:filled], last.distance[:filled])
-    return blocks
+            packed.add(batch)
+    return packed.take()
+
+
+class Blocks:
+    """Pairs that are packed as they come, until they are sorted.
+
+    Parameters
+    ----------
+    dtype : of the row numbers.
+    with_distance : whether distances are kept.
+    """
+
+    def __init__(self, dtype: type[np.int32 | np.int64], *, with_distance: bool = True) -> None:
+        self._dtype = dtype
+        self._with_distance = with_distance
+        self._blocks: list[Block] = []
+        self._room = self._filled = 0
+
+    def add(self, batch: Pairs) -> None:
+        """Copy the pairs of a batch, which can be used again."""
+        begin = 0
+        while begin < len(batch.left):
+            if self._filled == self._room:  # ever larger: few pairs need little memory, many get huge pages
+                self._room = min(max(2 * self._room, _MIN_BLOCK), _MAX_BLOCK)
+                self._filled = 0
+                left, right = np.empty(self._room, self._dtype), np.empty(self._room, self._dtype)
+                distance = np.empty(self._room if self._with_distance else 0)
+                self._blocks.append(Block(left, right, distance))
+            copied = sort_pairs.pack(*batch, begin, self._blocks[-1], self._filled)
+            begin += copied
+            self._filled += copied
+
+    def take(self) -> list[Block]:
+        """Take all blocks, each full except for the last."""
+        blocks, filled = self._blocks, self._filled
+        self._blocks, self._room, self._filled = [], 0, 0
+        if blocks:
+            last = blocks[-1]
+            blocks[-1] = Block(last.left[:filled], last.right[:filled], last.distance[:filled])
+        return blocks
 
 
 @contextmanager

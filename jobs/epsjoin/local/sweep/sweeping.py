@@ -208,7 +208,7 @@ def sweep_stack(
         Never empty.
     """
     n, counters = len(ids), options.counters
-    batch = _make_batch(options.batch_rows)
+    batch = make_batch(options.batch_rows)
     state = stack_sweep.new_state(n, n_held)
     two_tables = n > 0 and rows.groups[0] & (LEFT | RIGHT) != 0
     add_counts(counters, rows=n, carried_rows=int(np.count_nonzero(rows.groups & CARRIED)))
@@ -235,7 +235,8 @@ class _Sweep(NamedTuple):
     step: Step
 
 
-def _make_batch(batch_rows: int) -> PairBatch:
+def make_batch(batch_rows: int) -> PairBatch:
+    """Make room for a batch of pairs."""
     return PairBatch(np.empty(batch_rows, np.int64), np.empty(batch_rows, np.int64), np.empty(batch_rows))
 
 
@@ -245,7 +246,7 @@ def _copy_pairs(batch: PairBatch, found: int) -> Pairs:
 
 def _in_turn(sweep: _Sweep, batch_rows: int, chunks: Chunks) -> Generator[tuple[int, _Swept], None, None]:
     """Sweep one chunk after the other into one batch, which is yielded when it is full."""
-    batch = _make_batch(batch_rows)
+    batch = make_batch(batch_rows)
     found = 0
     for number, (begin, end) in enumerate(chunks):
         state = sweep.new_state()
@@ -267,7 +268,7 @@ def _in_threads(
 
     def fill_batch(state: Ints, begin: int, end: int) -> _Swept:
         """Sweep until the chunk is done or a batch is full."""
-        batch = _make_batch(batch_rows)
+        batch = make_batch(batch_rows)
         counts = np.zeros(len(COUNTED), np.int64)
         found = 0
         while not state[-1] and found <= batch_rows - BLOCK and not stop.is_set():
@@ -283,4 +284,4 @@ def _in_threads(
 
     sweeps = (sweep_chunk(number, *chunk) for number, chunk in enumerate(chunks))
     yield from in_order(sweeps, n_jobs, CHUNKS_AHEAD, stop)
-    yield len(chunks), (_copy_pairs(_make_batch(BLOCK), 0), np.zeros(len(COUNTED), np.int64))
+    yield len(chunks), (_copy_pairs(make_batch(BLOCK), 0), np.zeros(len(COUNTED), np.int64))

@@ -58,7 +58,11 @@ def in_order(
 
 
 def in_any_order(
-    items: Iterable[T], work: Callable[[T], R], n_jobs: int, tell: Callable[[R], None] | None = None
+    items: Iterable[T],
+    work: Callable[[T], R],
+    n_jobs: int,
+    tell: Callable[[R], None] | None = None,
+    stop: threading.Event | None = None,
 ) -> list[R]:
     """Work on all items; each thread takes the next one when it is done with one, and waits for nobody.
 
@@ -67,6 +71,7 @@ def in_any_order(
     items, work : what is worked on, and how.
     n_jobs : threads, of which the caller's is one.
     tell : called in the caller's thread with what came of each item, between items of its own.
+    stop : set after an error; long work may check it to end early.
 
     Returns
     -------
@@ -74,9 +79,8 @@ def in_any_order(
         What came of each item, in the order in which they were done. An error, also of ``tell``, keeps all
         threads from taking more items.
     """
-    waiting, stop = iter(list(items)), threading.Event()
-    done: list[R] = []
-    n_told = 0
+    waiting, done, n_told = iter(list(items)), list[R](), 0
+    stop = threading.Event() if stop is None else stop
 
     def run(then: Callable[[], None]) -> None:
         try:
