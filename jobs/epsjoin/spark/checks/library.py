@@ -25,15 +25,14 @@ _LEFT_OUT = re.compile(
     r"great_expectations\.(?:"
     r"datasource\.fluent\.(?!(?:pandas|invalid)_datasource\b)(?:\w+_datasource|fabric|dynamic_pandas)"
     r"|expectations\.core\.(?!expect_column_max_to_be_between\b)\w+"
-    r"|expectations\.metrics\.column_aggregate_metrics\.(?!column_max\b)\w+"
-    r"|expectations\.metrics\.(?:column_map|column_pair_map|multicolumn_map|query)_metrics"
+    r"|expectations\.metrics\.(?:column_aggregate|column_map|column_pair_map|multicolumn_map|query)_metrics"
     r"|metrics\.(?:batch|column|column_pair|multi_column|query)"
     r"|render\.view"
     r"|render\.renderer\.(?!renderer\b)\w+"
     r")(?:\.|$)"
 )
-"""Modules that are left out, with all below them: sources but pandas frames, expectations and metrics but the
-maximum of a column, pages."""
+"""Modules that are left out, with all below them: sources but pandas frames, expectations but that of the
+maximum of a column, metrics but those of a whole table, pages."""
 
 
 def import_library() -> None:
