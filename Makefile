@@ -50,8 +50,8 @@ demo-backfill: setup ## twelve real months by one back-fill, in MONTHS="2021-11-
 # those that wait for services and Airflow first, so that others work meanwhile; then the longest
 LANES := test-end-to-end test-joins test-rooms test-dags test-steps test-algorithms test-engine lint
 
-test: ## everything that CI checks, five lanes at a time, each as soon as what it needs is installed
-	$(MAKE) --jobs=5 --keep-going --output-sync=target WHOLE=yes $(LANES)
+test: ## everything that CI checks, three lanes at a time, each as soon as what it needs is installed
+	$(MAKE) --jobs=3 --keep-going --output-sync=target WHOLE=yes $(LANES)
 	$(MAKE) test-pythons PYTHONS="$(filter-out $(PYTHON),$(PYTHONS))" TESTS=tests/test_wheel.py
 
 ifdef WHOLE # or lanes and the archive's steps would compile the same kernels at the same time, and a cluster once more
