@@ -104,13 +104,20 @@ def test_lof__of_an_array_is_the_definition(kind, n, d, k, seed):
     assert found.distance.tolist() == [[distance for distance, _ in near[row]] for row in range(n)]
 
 
-def from_pairs(points, eps, k, metric, seed):
-    """What pairs within eps and a search of the others find; the pairs come in two batches, in any order."""
+def from_pairs(points, eps, k, metric, seed, is_early=False):
+    """What pairs within eps and a search of the others find; the pairs come in two batches, in any order.
+
+    Points with few pairs may be searched early, between the batches.
+    """
     left, right, distance = self_join(points, eps, metric)
     order = np.random.default_rng(seed).permutation(len(left))
-    near = NearestOfRows(len(points), k)
+    degree = np.bincount(np.concatenate([left, right]), minlength=len(points))
+    near = NearestOfRows(len(points), k, is_searched=degree < k if is_early else None)
     for some in (order[: len(left) // 2], order[len(left) // 2 :]):
         near.add(left[some], right[some], distance[some])
+        if is_early:
+            near.search(np.flatnonzero(degree < k), points, get_metric(metric), 2, np.zeros)
+            is_early = False
     n_open = near.find_open(eps).size
     return complete(near, points, eps, get_metric(metric)), n_open
 
@@ -123,12 +130,15 @@ def from_pairs(points, eps, k, metric, seed):
     st.integers(1, 12),
     st.sampled_from(["euclidean", "manhattan", "chebyshev"]),
     st.sampled_from([0.25, 1.0, 3.0]),
+    st.booleans(),
     SEEDS,
 )
-def test_complete__is_the_knn_join_however_few_neighbours_the_pairs_have(kind, n, d, k, metric, factor, seed):
+def test_complete__is_the_knn_join_however_few_neighbours_the_pairs_have(
+    kind, n, d, k, metric, factor, is_early, seed
+):
     points, eps = join_twin.awkward_points(kind, n, d, seed)
     k = min(k, n - 1)
-    found, _ = from_pairs(points, factor * eps, k, metric, seed)
+    found, _ = from_pairs(points, factor * eps, k, metric, seed, is_early)
     expected = knn_join(None, points, k, metric)
     assert found.neighbour.tolist() == expected.neighbour.tolist()
     assert found.distance.tolist() == expected.distance.tolist()

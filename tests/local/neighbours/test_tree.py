@@ -187,6 +187,19 @@ def test_grow__has_each_point_once_inside_its_boxes(n_jobs):
             assert (tree.high[node] >= mine.max(axis=0)).all()
 
 
+@pytest.mark.parametrize("n_jobs", [1, 2, 3, 40])
+@pytest.mark.parametrize("metric", METRICS[::4], ids=lambda each: each.name)
+def test_grow__is_one_tree_however_few_points_are_copied_at_once(metric, n_jobs):
+    points = awkward("uniform", 3000, 2, 4, metric)
+    of = points, np.arange(3000), 5, metric
+    found = []
+    for copied in (1 << 12, 100, 1):
+        with mock.patch.object(local_tree, "_COPIED_POINTS", copied):
+            found.append([each.tolist() for each in PointTree.grow(*of, n_jobs).boxes])
+    assert found[0] == found[1] == found[2]
+    assert found[0][0] == PointTree.grow(*of).boxes.order.tolist()
+
+
 class Counting(list):
     """A list that counts how often it is read."""
 

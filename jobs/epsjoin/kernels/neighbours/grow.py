@@ -10,6 +10,7 @@ import numpy as np
 
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.kernels.neighbours.boxes import BoxTree
 
 _DRAWN, _DRAWN_OF_FEW, _MANY = 33, 5, 1024
 """Number of values from which a pivot is chosen: of more than ``_MANY`` values, of fewer."""
@@ -85,6 +86,16 @@ def _widen(places: Floats, row: int, least: Floats, most: Floats) -> None:
 
 
 @njit
+def _leaves_below(node: int, n_leaves: int) -> tuple[int, int]:
+    """The first leaf below a node, and the one behind the last."""
+    first, last = node, node
+    while first < n_leaves - 1:
+        first = 2 * first + 1
+        last = 2 * last + 2
+    return first - (n_leaves - 1), last + 1 - (n_leaves - 1)
+
+
+@njit
 def order_by_leaf(
     embedded: Floats, n_leaves: int, first: int, stop: int, order: Ints, values: Floats
 ) -> None:
@@ -92,14 +103,14 @@ def order_by_leaf(
 
     Parameters
     ----------
-    embedded : (n, e) float64.
+    embedded : (m, e) float64, which has all rows in ``order`` below the node.
     n_leaves : number of leaves of the whole tree, a power of two.
     first : the node; the rows of its points stand in their places in ``order``.
     stop : nodes from this one on are not halved.
     order : (n,) int64; modified.
     values : (n,) float64, for use in here.
     """
-    n, e = embedded.shape
+    n, e = order.size, embedded.shape[1]
     drawn = np.empty(_DRAWN)
     least, most = np.empty(e), np.empty(e)
     stack = np.empty(128, np.int64)
@@ -110,16 +121,10 @@ def order_by_leaf(
         node = stack[size]
         if node >= stop:
             continue
-        left_leaf = node
-        right_leaf = node
-        while left_leaf < n_leaves - 1:
-            left_leaf = 2 * left_leaf + 1
-            right_leaf = 2 * right_leaf + 2
-        left_leaf -= n_leaves - 1
-        right_leaf -= n_leaves - 1
+        left_leaf, stop_leaf = _leaves_below(node, n_leaves)
         low = n * left_leaf // n_leaves
-        high = n * (right_leaf + 1) // n_leaves
-        middle = n * ((left_leaf + right_leaf + 1) // 2) // n_leaves
+        high = n * stop_leaf // n_leaves
+        middle = n * ((left_leaf + stop_leaf) // 2) // n_leaves
         step = max(1, (high - low) // _SPREAD_POINTS)
         least[:] = np.inf
         most[:] = -np.inf
@@ -140,22 +145,53 @@ def order_by_leaf(
 
 
 @njit
-def fill_leaves(
-    embedded: Floats, points: Floats, is_by_axis: bool, order: Ints, places: Floats, low: Floats, high: Floats
+def _take(points: Floats, rows: Ints) -> Floats:
+    taken = np.empty((rows.size, points.shape[1]))
+    for i in range(rows.size):
+        taken[i] = points[rows[i]]
+    return taken
+
+
+@njit
+def grow_below(
+    embedded: Floats, points: Floats, is_one: bool, is_by_axis: bool, node: int, tree: BoxTree, values: Floats
 ) -> None:
-    """Fill ``places``, ``low`` and ``high`` of a :class:`~epsjoin.kernels.neighbours.boxes.BoxTree`.
+    """Grow what is below a node: halve its points until they are leaves, and fill these.
+
+    The points are copied first: few enough of them stay in the cache, whatever their rows are.
 
     Parameters
     ----------
     embedded, points : (n, e) and (n, d) float64, by row.
+    is_one : whether both are the same.
     is_by_axis : whether the coordinates of a leaf stand axis by axis.
-    order : see :class:`~epsjoin.kernels.neighbours.boxes.BoxTree`.
+    node : the rows of its points stand in their places in the tree's order.
+    tree : modified.
+    values : (n,) float64, for use in here.
     """
-    n, e = embedded.shape
-    d = points.shape[1]
+    n, n_leaves = tree.order.size, (tree.low.shape[0] + 1) // 2
+    first, stop = _leaves_below(node, n_leaves)
+    mine = tree.order[n * first // n_leaves : n * stop // n_leaves]
+    rows = mine.copy()
+    for i in range(rows.size):
+        mine[i] = i
+    few = _take(embedded, rows)
+    order_by_leaf(few, n_leaves, node, n_leaves - 1, tree.order, values)
+    _fill_leaves(few, few if is_one else _take(points, rows), is_by_axis, first, stop, tree)
+    for i in range(rows.size):
+        mine[i] = rows[mine[i]]
+
+
+@njit
+def _fill_leaves(
+    embedded: Floats, points: Floats, is_by_axis: bool, first: int, stop: int, tree: BoxTree
+) -> None:
+    """Fill ``places``, ``low`` and ``high`` of the leaves from ``first`` to before ``stop``."""
+    order, places, low, high = tree.order, tree.places, tree.low, tree.high
+    n, e, d = order.size, embedded.shape[1], points.shape[1]
     n_leaves = (low.shape[0] + 1) // 2
     flat = places.reshape(-1)
-    for leaf in range(n_leaves):
+    for leaf in range(first, stop):
         begin = n * leaf // n_leaves
         end = n * (leaf + 1) // n_leaves
         node = n_leaves - 1 + leaf
@@ -170,7 +206,12 @@ def fill_leaves(
             for i in range(d):
                 at = begin * d + i * (end - begin) + (place - begin) if is_by_axis else place * d + i
                 flat[at] = points[row, i]
-    for node in range(n_leaves - 2, -1, -1):
-        for i in range(e):
+
+
+@njit
+def fill_inner(low: Floats, high: Floats) -> None:
+    """Fill the boxes of all nodes but the leaves, whose boxes are known."""
+    for node in range(low.shape[0] // 2 - 1, -1, -1):
+        for i in range(low.shape[1]):
             low[node, i] = min(low[2 * node + 1, i], low[2 * node + 2, i])
             high[node, i] = max(high[2 * node + 1, i], high[2 * node + 2, i])

@@ -168,12 +168,13 @@ def keep_nearest(entries: Entries, starts: Ints, lists: NearestLists) -> None:
 
 
 @njit
-def keep_nearest_in_rows(entries: Entries, lists: NearestLists) -> None:
+def keep_nearest_in_rows(entries: Entries, is_searched: Bools, lists: NearestLists) -> None:
     """Put each entry into the list of its row, as :func:`keep_nearest`, where all lists have the same room.
 
     Parameters
     ----------
     entries : n entries; no NaN.
+    is_searched : (n_rows,) bool, entries of these rows are left out.
     lists : modified; ids and distances are (n_rows, k) and contiguous.
     """
     row, neighbour, distance = entries
@@ -181,6 +182,8 @@ def keep_nearest_in_rows(entries: Entries, lists: NearestLists) -> None:
     sizes, ids, distances = lists.sizes, lists.ids.reshape(-1), lists.distances.reshape(-1)
     for i in range(row.size):
         at = row[i]
+        if is_searched[at]:
+            continue
         if sizes[at] < k or distance[i] <= distances[at * k]:  # most of those of dense regions are farther
             sizes[at] = keep_one(ids, distances, at * k, k, sizes[at], neighbour[i], distance[i])
 

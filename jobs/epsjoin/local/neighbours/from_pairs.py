@@ -6,7 +6,8 @@ The *k nearest* of a point are the k smallest (distance, neighbour id) among all
    of several parts.
 2. :class:`NearestOfRows` does the same for all points at once, which are numbered as rows.
 3. A point is *settled* if its k-th neighbour lies within eps: all points that are in no pair with it are
-   farther. :func:`complete` searches the others among all points.
+   farther. The others are searched among all points: those that are known to have fewer than k neighbours
+   within eps before any pair is read, meanwhile, and what is left by :func:`complete`.
 
 So every neighbour is exact, however far away.
 """
@@ -19,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.kernels.accelerate import read_only
-from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.ids import index_ids, rows_of
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_nearest, keep_nearest_in_rows, sort_nearest
 from epsjoin.local.arguments import check_count, check_lengths, distance_column, int_column
@@ -29,6 +30,8 @@ from epsjoin.local.neighbours.search import KNearest
 from epsjoin.local.neighbours.tree import make_lists
 from epsjoin.local.scratch import MakeArray
 from epsjoin.local.sweep.pairs import check_pairs
+from epsjoin.local.sweep.sweeping import check_n_jobs
+from epsjoin.local.sweep.threads import in_ranges
 
 CERTAIN = 1 - 1e-12
 """A point is settled if its k-distance is at most this fraction of eps.
@@ -104,6 +107,8 @@ class NearestOfRows:
     n : number of points.
     k : number of neighbours of each point, below n.
     make : makes the arrays of the neighbours.
+    is_searched : (n,) bool, the rows that no pairs settle: these are left out, and :meth:`search` finds the
+        nearest, at any time. None: no row.
 
     Attributes
     ----------
@@ -115,25 +120,36 @@ class NearestOfRows:
     16 bytes for each neighbour and 8 for each point, in :meth:`sort` 8 more for each point.
     """
 
-    def __init__(self, n: int, k: int, make: MakeArray = np.zeros) -> None:
+    def __init__(self, n: int, k: int, make: MakeArray = np.zeros, is_searched: Bools | None = None) -> None:
         self.size, self.neighbour, self.distance = make_lists(n, k, make)
+        self.is_searched = np.zeros(n, np.bool_) if is_searched is None else is_searched
 
     def add(self, left: Ints, right: Ints, distance: Floats) -> None:
         """Add pairs of rows, each pair once; O(log k) for each."""
         lists = NearestLists(self.size, self.neighbour, self.distance)
         for row, other in ((left, right), (right, left)):
-            keep_nearest_in_rows((row, read_only(other), read_only(distance)), lists)
+            keep_nearest_in_rows((row, read_only(other), read_only(distance)), self.is_searched, lists)
+
+    def search(self, rows: Ints, points: Floats, metric: Metric, n_jobs: int | None, make: MakeArray) -> None:
+        """Search some rows among all points, as :func:`complete`; meanwhile no pair may be added to these."""
+        if rows.size:
+            lists = NearestLists(self.size, self.neighbour, self.distance)
+            search_rows(points, rows, lists, metric, n_jobs=n_jobs, make=make)
 
     def find_open(self, eps: float) -> Ints:
-        """Find the rows, ascending, that are not settled by all pairs within eps."""
+        """Find the rows, ascending, that are not settled by all pairs within eps, and not searched."""
         is_settled = self.size == self.distance.shape[1]
         is_settled &= self.distance[:, 0] <= eps * CERTAIN
-        return np.flatnonzero(~is_settled)
+        return np.flatnonzero(~(is_settled | self.is_searched))
 
-    def sort(self) -> KNearest:
+    def sort(self, n_jobs: int = 1) -> KNearest:
         """Sort the neighbours of each row that has k, in place; what stands in other rows has no meaning."""
         starts = np.arange(len(self.size) + 1) * self.distance.shape[1]
-        sort_nearest(starts, self.neighbour.reshape(-1), self.distance.reshape(-1))
+
+        def work(_: int, begin: int, end: int) -> None:
+            sort_nearest(starts[begin : end + 1], self.neighbour.reshape(-1), self.distance.reshape(-1))
+
+        in_ranges(n_jobs)(len(self.size), work)
         return KNearest(self.neighbour, self.distance)
 
 
@@ -150,7 +166,7 @@ def complete(
 
     Parameters
     ----------
-    near : the nearest of all pairs within eps; modified.
+    near : the nearest of all pairs within eps, and of the rows that are searched; modified.
     points : (n, d) float64, in the order of the rows; the metric is defined for them, which is not checked.
     eps, metric : threshold and metric of the pairs.
     n_jobs : number of threads; -1 is one per processor.
@@ -161,10 +177,8 @@ def complete(
     KNearest
         The same as ``knn_join(None, points, k, metric)``, bit for bit.
     """
-    if (rows := near.find_open(eps)).size:
-        lists = NearestLists(near.size, near.neighbour, near.distance)
-        search_rows(points, rows, lists, metric, n_jobs=n_jobs, make=make)
-    return near.sort()
+    near.search(near.find_open(eps), points, metric, n_jobs, make)
+    return near.sort(check_n_jobs(n_jobs))
 
 
 def _keep_nearest(directions: tuple[tuple[Ints, Ints], ...], distance: Floats, k: int) -> Neighbours:

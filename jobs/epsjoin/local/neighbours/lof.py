@@ -19,6 +19,8 @@ from epsjoin.local.neighbours.densities import outlier_factors, reach_densities
 from epsjoin.local.neighbours.knn import knn_join
 from epsjoin.local.neighbours.search import KNearest
 from epsjoin.local.progress import ProgressArgument
+from epsjoin.local.sweep.sweeping import check_n_jobs
+from epsjoin.local.sweep.threads import in_any_order
 
 _BLOCK = 1 << 17
 """Number of neighbours of the points whose factors are computed at once, in the cache."""
@@ -97,16 +99,17 @@ def lof(
     if not 0 <= added < math.inf:
         raise ArgumentError(f"added_distance must be a finite number of at least 0, not {added_distance!r}")
     nearest = knn_join(None, points, k, metric, n_jobs=n_jobs, progress=progress)
-    return lof_of_nearest(nearest, added)
+    return lof_of_nearest(nearest, added, check_n_jobs(n_jobs))
 
 
-def lof_of_nearest(nearest: KNearest, added_distance: float = 0.0) -> Lof:
+def lof_of_nearest(nearest: KNearest, added_distance: float = 0.0, n_jobs: int = 1) -> Lof:
     """Compute the local outlier factors of points whose k nearest are known.
 
     Parameters
     ----------
     nearest : the k nearest of every point, in the order of the points.
     added_distance : see :func:`lof`.
+    n_jobs : number of threads.
 
     Returns
     -------
@@ -115,15 +118,20 @@ def lof_of_nearest(nearest: KNearest, added_distance: float = 0.0) -> Lof:
 
     Notes
     -----
-    O(n k); beside the result 8 bytes for each point, and arrays of a block of points.
+    O(n k); beside the result 8 bytes for each point, and for each thread arrays of a block of points.
     """
     k_distance = nearest.distance[:, -1].copy()
     density, factor = np.empty(len(k_distance)), np.empty(len(k_distance))
     step = max(1, _BLOCK // nearest.distance.shape[1])
     blocks = [slice(begin, begin + step) for begin in range(0, len(k_distance), step)]
-    for block in blocks:
+
+    def add_density(block: slice) -> None:
         of_neighbours = k_distance[nearest.neighbour[block]]
         density[block] = reach_densities(nearest.distance[block], of_neighbours, added_distance)
-    for block in blocks:
+
+    def add_factor(block: slice) -> None:
         factor[block] = outlier_factors(density[block], density[nearest.neighbour[block]])
+
+    for add in (add_density, add_factor):
+        in_any_order(blocks, add, n_jobs)
     return Lof(factor, k_distance, *nearest)

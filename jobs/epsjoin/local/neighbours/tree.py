@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import NamedTuple
 
@@ -14,14 +13,14 @@ from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN
 from epsjoin.kernels.neighbours.boxes import BoxTree
-from epsjoin.kernels.neighbours.grow import fill_leaves, order_by_leaf
+from epsjoin.kernels.neighbours.grow import fill_inner, grow_below, order_by_leaf
 from epsjoin.kernels.neighbours.heaps import NearestLists
 from epsjoin.kernels.neighbours.knn import find_surplus
 from epsjoin.kernels.neighbours.plane import search_plane
 from epsjoin.kernels.neighbours.tree import MAX_IN_ORDER, search_tree
 from epsjoin.local.metric import Metric
 from epsjoin.local.scratch import MakeArray
-from epsjoin.local.sweep.threads import in_order
+from epsjoin.local.sweep.threads import in_any_order, in_order
 
 _QUERIES_AT_ONCE = 4096
 """Number of queries that a thread searches for before it takes the next ones."""
@@ -33,6 +32,9 @@ _POINTS_PER_QUERY = 2
 
 LEAF_POINTS = 32
 """Maximum number of points of a leaf: they are compared side by side."""
+
+_COPIED_POINTS = 1 << 12
+"""Maximum number of points that are copied while a tree grows: so many stay in a core's cache."""
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 """2**64 divided by the golden ratio, an odd number."""
@@ -193,28 +195,31 @@ def find_surplus_rows(points: Floats, most: int) -> Ints:
 
 def grow_boxes(points: Floats, metric: Metric, n_jobs: int = 1, make: MakeArray = np.zeros) -> BoxTree:
     """Grow the tree of all points; parameters and cost are those of :meth:`PointTree.grow`."""
-    embedded = read_only(metric.embed(points))
+    embedded = metric.embed(points)
+    is_one = embedded is points
+    embedded, points = read_only(embedded), read_only(points)
     n, n_leaves = len(points), count_leaves(len(points))
-    order, values = np.arange(n), np.empty(n)
-    n_inner = n_leaves - 1
-    top = min(n_inner, (1 << (n_jobs - 1).bit_length()) - 1)
-    order_by_leaf(embedded, n_leaves, 0, top, order, values)
-
-    def work(node: int) -> None:
-        order_by_leaf(embedded, n_leaves, node, n_inner, order, values)
-
-    if top:
-        with ThreadPoolExecutor(n_jobs, "epsjoin") as threads:
-            list(threads.map(work, range(top, 2 * top + 1)))
-    else:
-        work(0)
+    values = np.empty(n)
     tree = BoxTree(
-        order,
+        np.arange(n),
         make(points.shape),
         *(make((2 * n_leaves - 1, embedded.shape[1])) for _ in range(2)),
     )
     is_by_axis = metric.decision(math.inf).metric in (EUCLIDEAN, MANHATTAN, CHEBYSHEV)
-    fill_leaves(embedded, read_only(points), is_by_axis, *tree)
+    # levels that one thread halves, then levels that each thread halves before it copies points
+    levels = (n_jobs - 1).bit_length(), (max(1, n - 1) // _COPIED_POINTS).bit_length()
+    few, many = (min(n_leaves, 1 << level) - 1 for level in (levels[0], max(levels)))
+    order_by_leaf(embedded, n_leaves, 0, few, tree.order, values)
+
+    def work(node: int) -> None:
+        order_by_leaf(embedded, n_leaves, node, many, tree.order, values)
+        n_below = (many + 1) // (few + 1)
+        first = (node + 1) * n_below - 1
+        for each in range(first, first + n_below):
+            grow_below(embedded, points, is_one, is_by_axis, each, tree, values)
+
+    in_any_order(range(few, 2 * few + 1), work, n_jobs)
+    fill_inner(tree.low, tree.high)
     return BoxTree(read_only(tree.order), read_only(tree.places), read_only(tree.low), read_only(tree.high))
 
 

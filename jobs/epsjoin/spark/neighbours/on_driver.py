@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -110,15 +111,20 @@ def rank_on_driver(
     n = len(known.ids)
     lof, k_distance = np.full(n, np.nan), np.full(n, np.nan)
     index = index_ids(known.ids)
-    coordinates = _read_points(inputs.points, reading, index, make)
-    usual = Usual(*robust_spread(draw(known.ids, coordinates)), tuple(names))
     if k < n:
-        near = NearestOfRows(n, k, make)
-        _read_nearest(inputs.pairs, index, known.degree, near, are_candidates)
-        del index
+        is_searched = known.degree <= k  # a point counts itself
+        near = NearestOfRows(n, k, make, is_searched)
+        with ThreadPoolExecutor(1, "epsjoin") as pool:  # the pairs settle the other points meanwhile
+            settled = pool.submit(_read_nearest, inputs.pairs, index, known.degree, near, are_candidates)
+            coordinates = _read_points(inputs.points, reading, index, make)
+            near.search(np.flatnonzero(is_searched), coordinates, metric, threads, make)
+            settled.result()
         found = complete(near, coordinates, eps, metric, n_jobs=threads, make=make)
-        lof, k_distance, *_ = lof_of_nearest(found)
+        lof, k_distance, *_ = lof_of_nearest(found, n_jobs=threads)
         del near, found
+    else:
+        coordinates = _read_points(inputs.points, reading, index, make)
+    usual = Usual(*robust_spread(draw(known.ids, coordinates)), tuple(names))
     order = order_by_outlyingness(lof, k_distance)
     ranks = np.empty(n, np.int64)
     ranks[order] = np.arange(1, n + 1)
@@ -193,11 +199,12 @@ def _read_nearest(
     are_candidates: bool,
 ) -> None:
     """Add the k nearest that the pairs know of; refuse pairs that do not belong to the degrees."""
-    k = near.distance.shape[1]
+    n_ends = 0
     for batch in pairs:
         left, right, distance = pair_columns(batch)
         near.add(_rows(index, left), _rows(index, right), distance)
-    check_near(int(near.size.sum()), int(np.minimum(degree - 1, k).sum()), are_candidates)
+        n_ends += 2 * len(left)
+    check_near(n_ends, int((degree - 1).sum()), are_candidates)
 
 
 def _rows(index: IdIndex, ids: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -96,7 +96,8 @@ def rank_points(
             points, sample, clusters, pairs, eps, metric, k, done, cell_bytes, are_candidates
         )
         return _rank_by_spark(points, clusters, settled, k, usual, done)
-    inputs = DriverInputs(*map(_collect, (points.rows, clusters, pairs)))
+    of_pairs = pairs.run(iter)  # the driver reads them in another thread, which asks no session
+    inputs = DriverInputs(_collect(points.rows), _collect(clusters), of_pairs)
     how = eps, metric, k, names
     return rank_on_driver(
         inputs, points.reading, lambda *_: sample, *how, lambda: pairs.spark, make, are_candidates

@@ -21,13 +21,13 @@ OUTLIERS = (
 
 
 def check_near(found: int, expected: int, are_candidates: bool = False) -> None:
-    """Refuse pairs that do not have the nearest neighbours which the degrees of ``clusters`` imply.
+    """Refuse pairs that do not have the neighbours which the degrees of ``clusters`` imply.
 
     Candidates may have more.
     """
     if found < expected if are_candidates else found != expected:
         raise TableError(
-            f"{found:,} nearest neighbours were found in the pairs, {expected:,} by the degrees of clusters; "
+            f"{found:,} neighbours were found in the pairs, {expected:,} by the degrees of clusters; "
             "run cluster again, then outliers"
         )
 
