@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pytest
@@ -46,6 +48,20 @@ def test_commit__replaces_slices_of_several_runs_in_one_version_and_no_others(la
     delta_log.commit(lake, {MAY: write(lake, MAY, 10), JULY: write(lake, JULY, 30)})
     assert lefts(lake) == [[10], [1], [30]]
     assert DeltaTable(lake.location("pairs")).version() == before + 1
+
+
+def test_commit__leaves_few_commits_to_read_since_the_last_checkpoint(lake: Lake) -> None:
+    for number in range(20):
+        slices.write_slice(lake, MAY, pairs(number))
+    logs = Path(unquote(urlsplit(lake.location("pairs")).path), "_delta_log")
+    last = json.loads((logs / "_last_checkpoint").read_text())["version"]
+    for commit in logs.glob("*.json"):
+        if int(commit.stem) <= last:
+            commit.unlink()
+    assert len(list(logs.glob("*.json"))) < 10
+    assert lefts(lake) == [[19], [1], [2]]
+    log = DeltaTable(lake.location("pairs"))
+    assert [delta_log.rows_committed(log, where.partition) for where in (MAY, JUNE, JULY)] == [1, 1, 1]
 
 
 def test_commit__of_several_slices_makes_the_empty_ones_empty(lake: Lake) -> None:

@@ -75,13 +75,13 @@ def test_read_ranges__of_an_id_are_those_of_all_with_this_id(in_order: Lake) -> 
         assert any(5 in (row[name] for name in keys) for row in whole)
 
 
-def test_read_ranges__read_each_log_once(in_order: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_read_ranges__look_at_each_log_once(in_order: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     view = open_view(in_order, "clusters")
-    opened = []
-    open_log = slices.open_log
-    monkeypatch.setattr(slices, "open_log", lambda place: opened.append(place) or open_log(place))
+    looked = []
+    log_files = slices.log_files
+    monkeypatch.setattr(slices, "log_files", lambda place: looked.append(place) or log_files(place))
     assert len(list(read_ranges(in_order, view))) == len(RUNS) + 1
-    assert len(opened) == len(set(opened)) > 3
+    assert len(looked) == len(set(looked)) > 3
 
 
 def test_read_ranges__refuse_a_slice_that_does_not_fit_its_run(mine: Lake) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -152,6 +154,7 @@ def test_files_of__refuses_files_made_from_something_else(lake: Lake) -> None:
 
 
 def append_a_row(lake: Lake, run: str = RUN) -> None:
+    """As another program does."""
     rows = pairs((5, 6, 0.5)).append_column("run", pa.array([run]))
     write_deltalake(lake.location("pairs"), rows, mode="append")
 
@@ -171,6 +174,47 @@ def test_files_of__refuses_another_number_of_rows_than_the_job_has_written(lake:
         read(lake)
     slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5)))
     assert len(read(lake)) == 1
+
+
+def test_files_of__reads_a_log_again_only_where_it_has_changed(lake: Lake) -> None:
+    with mock.patch.object(slices, "open_log", wraps=slices.open_log) as opened:
+        assert not has_slice(lake, "pairs", RUN)
+        for n_rows in (1, 2):
+            slices.write_slice(lake, Slice("pairs", RUN), pairs(*[(1, 2, 0.5)] * n_rows))
+            opened.reset_mock()
+            assert [len(read(lake)) for _ in range(3)] == [n_rows] * 3
+            assert slices.list_runs(lake, "pairs") == [RUN]
+            assert opened.call_count == 1
+        append_a_row(lake, "2023-05-01")
+        assert slices.list_runs(lake, "pairs") == ["2023-05-01", RUN]
+
+
+def test_files_of__of_a_table_made_anew_are_its_own(lake: Lake) -> None:
+    """With as many commits as the one before it, of the same names."""
+    place = Path(unquote(urlsplit(lake.location("pairs")).path))
+    for n_rows in (1, 2):
+        slices.write_slice(lake, Slice("pairs", RUN), pairs(*[(1, 2, 0.5)] * n_rows))
+        assert len(read(lake)) == n_rows
+        shutil.rmtree(place)
+
+
+def test_files_of__keeps_a_few_logs(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "_looks", {})
+    monkeypatch.setattr(slices, "_MAX_LOOKS", 2)
+    tables = ("points", "pairs", "clusters")
+    with mock.patch.object(slices, "open_log", wraps=slices.open_log) as opened:
+        for table in (*tables, "clusters", "pairs", "points"):
+            assert not has_slice(lake, table, RUN)
+    asked = [call.args[0].rpartition("/")[2] for call in opened.call_args_list]
+    assert asked == [*tables, "points"]
+
+
+def test_files_of__of_a_log_that_cannot_be_listed_says_so(lake: Lake) -> None:
+    log = Path(unquote(urlsplit(lake.location("pairs")).path), "_delta_log")
+    log.parent.mkdir(parents=True)
+    log.write_text("no folder")
+    with pytest.raises(TableError, match="the Delta log of .*/pairs cannot be read .*_delta_log"):
+        slices.files_of(lake, Slice("pairs", RUN))
 
 
 def test_files_of__reads_slices_of_earlier_versions_whose_log_does_not_say_how_many_rows(

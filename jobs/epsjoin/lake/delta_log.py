@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import AddAction, RemoveAction
@@ -22,7 +23,7 @@ from epsjoin.lake.parquet import File, to_one_line
 from epsjoin.lake.phases import phase
 from epsjoin.lake.protocol import advice, refuse_append_only, refuse_unhonoured
 from epsjoin.lake.targets import Target, target_of, translate_write_errors, write_empty_file
-from epsjoin.lake.uris import uri_for
+from epsjoin.lake.uris import filesystem_of, uri_for
 from epsjoin.pipeline import tables_of, writer_of
 
 MAX_TRIES = 20
@@ -30,6 +31,15 @@ MAX_TRIES = 20
 
 _CHECK = "delta.constraints."
 """Prefix of the table properties that hold CHECK constraints."""
+
+
+_PROPERTIES = {
+    # deltalake cannot read tables with deletion vectors, and a slice is replaced as a whole anyway
+    "delta.enableDeletionVectors": "false",
+    # whoever opens a table reads all commits since its last checkpoint, and deltalake would let them be 100
+    "delta.checkpointInterval": "10",
+}
+"""Properties of every table."""
 
 
 def pin_versions(lake: Lake, job: str) -> Lake:
@@ -334,13 +344,39 @@ def open_log(location: str) -> DeltaTable | None:
     except TableNotFoundError:
         return None
     except DeltaError as error:
-        why = to_one_line(error).partition(": 0: ")[0]  # a trace of Rust's follows
-        raise TableError(
-            f"the Delta log of {location} cannot be read ({why}); "
-            f"where nobody can mend it, {advice(location)}"
-        ) from error
+        raise _unreadable(location, error) from error
     refuse_unhonoured(log, location)
     return log
+
+
+def _unreadable(location: str, error: Exception) -> TableError:
+    why = to_one_line(error).partition(": 0: ")[0]  # a trace of Rust's follows
+    return TableError(
+        f"the Delta log of {location} cannot be read ({why}); where nobody can mend it, {advice(location)}"
+    )
+
+
+LogFiles = frozenset[tuple[str, int | None, int | None]]
+"""Files of a log: path, size in bytes, time of the last change in nanoseconds since 1970."""
+
+
+def log_files(location: str) -> LogFiles:
+    """List the files of a table's log; empty where there is no table.
+
+    While these are the same, the log is: a commit adds a file, and none is ever written again but the pointer
+    to the last checkpoint. To list them costs a small part of reading them.
+
+    Raises
+    ------
+    TableError
+        They cannot be listed.
+    """
+    filesystem, path = filesystem_of(f"{location}/_delta_log")
+    try:
+        found = filesystem.get_file_info(pafs.FileSelector(path, allow_not_found=True))
+    except OSError as error:
+        raise _unreadable(location, error) from error
+    return frozenset((file.path, file.size, file.mtime_ns) for file in found)
 
 
 def create_log(
@@ -360,8 +396,7 @@ def create_log(
             partition_by=list(partitioned),
             name=name,
             description=description,
-            # deltalake cannot read tables with deletion vectors, and a slice is replaced as a whole anyway
-            configuration={"delta.enableDeletionVectors": "false", **(properties or {})},
+            configuration={**_PROPERTIES, **(properties or {})},
             raise_if_key_not_exists=False,
             # tried again it would become version 1, and to all other commits the table would be another one
             commit_properties=CommitProperties(max_commit_retries=0),

@@ -12,7 +12,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from epsjoin.errors import MissingSliceError, UnfitTableError
-from epsjoin.lake.delta_log import commit, open_log, rows_committed
+from epsjoin.lake.delta_log import LogFiles, commit, log_files, open_log, rows_committed
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File, read_file
 from epsjoin.lake.phases import phase
@@ -54,6 +54,15 @@ class _Look(NamedTuple):
 
     log: DeltaTable | None
     by_run: dict[str, list[dict[str, Any]]]
+    committed: dict[str, int | None]
+    """The number of rows that :func:`rows_committed` gave for a slice, as soon as it was asked for."""
+
+
+_MAX_LOOKS = 32
+"""Logs that are kept; a data set has some twenty tables."""
+
+_looks: dict[str, tuple[LogFiles, _Look]] = {}
+"""What the logs that were looked at last say, by the table's location, each with the files that it had."""
 
 
 def as_now(lake: Lake) -> Lake:
@@ -70,14 +79,34 @@ def _look(lake: Lake, table: str) -> _Look:
         looked: _Look = lake.logs[table]
         return looked
     with phase("read"):
-        log = open_log(lake.location(table))
-    by_run: dict[str, list[dict[str, Any]]] = {}
-    for action in [] if log is None else pa.table(log.get_add_actions(flatten=True)).to_pylist():
-        by_run.setdefault(str(action[f"{_PARTITION}run"]), []).append(action)
-    found = _Look(log, dict(sorted(by_run.items())))
+        found = _look_now(lake.location(table))
     if lake.logs is not None:
         lake.logs[table] = found
     return found
+
+
+def _look_now(location: str) -> _Look:
+    """Look at a log as it is now; it is read again where its files are others than at the last look."""
+    files = log_files(location)  # before the log is read: what comes in between is seen at the next look
+    if location in _looks and _looks[location][0] == files:
+        return _looks[location][1]
+    log = open_log(location)
+    by_run: dict[str, list[dict[str, Any]]] = {}
+    for action in [] if log is None else pa.table(log.get_add_actions(flatten=True)).to_pylist():
+        by_run.setdefault(str(action[f"{_PARTITION}run"]), []).append(action)
+    found = _Look(log, dict(sorted(by_run.items())), {})
+    _looks.pop(location, None)  # the one looked at last shall be the last
+    _looks[location] = files, found
+    while len(_looks) > _MAX_LOOKS:
+        _looks.pop(next(iter(_looks)))
+    return found
+
+
+def _committed(look: _Look, where: Slice) -> int | None:
+    slice_of = str(where.partition)
+    if look.log is not None and slice_of not in look.committed:
+        look.committed[slice_of] = rows_committed(look.log, where.partition)
+    return look.committed.get(slice_of)
 
 
 def files_of(lake: Lake, where: Slice) -> list[File]:
@@ -95,9 +124,9 @@ def files_of(lake: Lake, where: Slice) -> list[File]:
 
 def version_and_files(lake: Lake, where: Slice) -> tuple[int, list[File]]:
     """Return the present version of the table and the files of the slice; see :func:`files_of`."""
-    log, by_run = _look(lake, where.table)
+    look = _look(lake, where.table)
     found = []
-    for action in by_run.get(where.run, ()):
+    for action in look.by_run.get(where.run, ()):
         values = {
             name.removeprefix(_PARTITION): str(value)
             for name, value in action.items()
@@ -107,17 +136,17 @@ def version_and_files(lake: Lake, where: Slice) -> tuple[int, list[File]]:
             path, size, rows = unquote(action["path"]), action["size_bytes"], _rows_of(where.table, action)
             found.append(File(where.table, path, size, rows, values))
     writer = writer_of(where.table, lake.source.chain)
-    if log is None or not found:
+    if look.log is None or not found:
         raise MissingSliceError(f"{where.table} has no slice of run {where.run}; run {writer} for it first")
     if not all(file.path.rpartition("/")[2].startswith(where.fingerprint) for file in found):
         raise UnfitTableError(f"{where} was made from other tables than these; run {writer} again")
-    rows, committed = sum(file.rows for file in found), rows_committed(log, where.partition)
+    rows, committed = sum(file.rows for file in found), _committed(look, where)
     if committed not in (None, rows):
         raise UnfitTableError(
             f"{where} has {rows:,} rows, {writer} wrote {committed:,}: another program has changed it; "
             f"run {writer} again"
         )
-    return log.version(), sorted(found, key=lambda file: file.path)
+    return look.log.version(), sorted(found, key=lambda file: file.path)
 
 
 def _rows_of(table: str, action: Mapping[str, Any]) -> int:

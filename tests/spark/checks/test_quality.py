@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 import quality
@@ -128,11 +128,11 @@ def quality_rows(job: Job) -> list[dict[str, Any]]:
 def test_gates__look_into_the_log_of_a_table_once(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[str] = []
 
-    def open_log(location: str) -> DeltaTable | None:
+    def log_files(location: str) -> delta_log.LogFiles:
         looked.append(location)
-        return delta_log.open_log(location)
+        return delta_log.log_files(location)
 
-    monkeypatch.setattr(slices, "open_log", open_log)
+    monkeypatch.setattr(slices, "log_files", log_files)
     check_quality(job, "results")
     assert job.lake.location("clusters") in looked
     assert sorted(looked) == sorted(set(looked))

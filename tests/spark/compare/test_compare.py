@@ -347,17 +347,17 @@ def test_compare__while_a_later_run_comes_is_refused_and_then_has_seen_it(job: J
     ]
 
 
-def test_compare__reads_the_log_of_a_table_a_few_times_however_many_runs_there_are(job: Job) -> None:
+def test_compare__looks_at_the_log_of_a_table_a_few_times_however_many_runs_there_are(job: Job) -> None:
     steps = [step for step in STEPS if step != "outliers"]
-    n_reads = []
+    n_looks = []
     for run in planted.RUNS[:4]:
-        with mock.patch.object(slices, "open_log", wraps=slices.open_log) as opened:
+        with mock.patch.object(slices, "log_files", wraps=slices.log_files) as looked:
             process(job, run, steps[:-1])
-            opened.reset_mock()
+            looked.reset_mock()
             process(job, run, steps[-1:])
-        n_reads.append(opened.call_count)
+        n_looks.append(looked.call_count)
     assert steps[-1] == "compare"
-    assert n_reads[1:] == [n_reads[1]] * 3
+    assert n_looks[1:] == [n_looks[1]] * 3
 
 
 def test_compare__without_clusters_says_what_to_run_first(job: Job) -> None:
