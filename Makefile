@@ -14,7 +14,8 @@ DATABASE := .airflow/.migrated
 AUDIT := .cache/audit/.installed
 # bytecode of 18,473 files would take a minute of CPU (300 of them by compileall: 1.2 s); Python makes that of what it
 # imports, and setup itself runs the jobs and Airflow once
-PIP := bin/pip --disable-pip-version-check install --quiet --require-hashes --no-compile
+# a lock has all that its packages need, as lint asks pip: it need not look for more
+PIP := bin/pip --disable-pip-version-check install --quiet --require-hashes --no-deps --no-compile
 ifneq ($(PYTHONDONTWRITEBYTECODE),) # as in bin/spark-submit: every process would compile all that it imports
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX ?= $(CURDIR)/.cache/bytecode
@@ -114,6 +115,8 @@ check: lint ## lint, types, contracts, import rules, Dockerfile and compose file
 
 # without the tests of contracts, which are among those of test-rooms
 lint: $(JOBS) $(AIRFLOW)
+	.venv/bin/pip --disable-pip-version-check check
+	.venv-airflow/bin/pip --disable-pip-version-check check
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	PYTHONPATH=jobs .venv/bin/lint-imports
