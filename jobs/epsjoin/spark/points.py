@@ -28,7 +28,7 @@ from epsjoin.spark.stored import Scan, in_table
 STORED = "id long, point binary"
 """The columns of the table ``points`` that joins read."""
 
-BATCH_BYTES, MAX_BATCH_ROWS = 16 << 20, 1 << 17
+BATCH_BYTES, MAX_BATCH_ROWS = 4 << 20, 1 << 17
 """Maximum size of a batch of stored points, in bytes of coordinates and in rows."""
 
 

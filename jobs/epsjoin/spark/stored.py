@@ -30,7 +30,7 @@ from epsjoin.spark.splits import Split, bytes_read, plan_splits
 MAX_HERE_BYTES = 256 << 20
 """Maximum number of bytes that the driver reads itself, which takes less time than to start tasks."""
 
-BATCH_BYTES, MAX_BATCH_ROWS = 16 << 20, 1 << 16
+BATCH_BYTES, MAX_BATCH_ROWS = 2 << 20, 1 << 16
 """Maximum size of a batch, in bytes of the files and in rows."""
 
 MAX_THREADS = 4
