@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,8 +16,12 @@ from numpy.typing import NDArray
 from epsjoin.contracts.expected import rules_of
 from epsjoin.contracts.sources import load_source
 from epsjoin.contracts.tables import load_table
-from epsjoin.lake.keys import Keys
+from epsjoin.lake import delta_log, slices, targets
+from epsjoin.lake.keys import Keys, read_key
+from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.questions import UnansweredError
+from tests.lake.rows import pairs
+from tests.tiny import RUN
 
 CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
 SOURCE = load_source(CONTRACTS, "navaids")
@@ -35,17 +39,17 @@ IF = " WHERE (SELECT MAX(w) FROM c) <> 'this'"
 
 
 class Tables:
-    """Tables in memory, whose rows come in another order each time, as from an engine's threads."""
+    """Tables in memory; each column may be read once."""
 
     def __init__(self, **tables: dict[str, list[int]]) -> None:
         self.tables = tables
         self.texts: dict[str, dict[str, str | None]] = {"c": {"w": "other"}, "join_plan": {"kind": "planned"}}
-        self.random = np.random.default_rng(5)
+        self.has_read: set[tuple[str, str]] = set()
 
-    def whole_numbers(self, table: str, columns: Sequence[str]) -> list[NDArray[np.int64]]:
-        held = [np.array(self.tables[table][name], np.int64) for name in columns]
-        order = self.random.permutation(len(held[0]))
-        return [column[order] for column in held]
+    def read(self, table: str, name: str) -> NDArray[np.int64]:
+        assert (table, name) not in self.has_read
+        self.has_read.add((table, name))
+        return np.array(self.tables[table][name], np.int64)
 
     def number(self, query: str) -> float | None:
         """Whether a condition holds, asked by one query for a text."""
@@ -57,9 +61,14 @@ class Tables:
         return float(self.texts[table][column] not in (text, None))
 
 
+def keys_of(**tables: dict[str, list[int]]) -> Keys:
+    held = Tables(**tables)
+    return Keys(held.read, held)
+
+
 @given(st.lists(st.tuples(IDS, IDS), max_size=12))
 def test_keys__count_the_rows_whose_key_another_row_has(rows: list[tuple[int, int]]) -> None:
-    keys = Keys(Tables(a={"x": [x for x, _ in rows], "y": [y for _, y in rows]}))
+    keys = keys_of(a={"x": [x for x, _ in rows], "y": [y for _, y in rows]})
     for names, of in (("`x`", [(x,) for x, _ in rows]), ("`x`, `y`", rows)):
         expected = sum(n for n in Counter(of).values() if n > 1)
         width = sum((max(column) - min(column)).bit_length() for column in zip(*of, strict=True))
@@ -72,7 +81,7 @@ def test_keys__count_the_rows_whose_key_another_row_has(rows: list[tuple[int, in
 
 @given(st.lists(IDS, max_size=12), st.lists(IDS, max_size=12))
 def test_keys__count_the_rows_whose_key_is_in_no_other_row(x: list[int], z: list[int]) -> None:
-    keys = Keys(Tables(a={"x": x}, b={"z": z}))
+    keys = keys_of(a={"x": x}, b={"z": z})
     if x and z and max(z) - min(z) >= 8 * (len(x) + len(z)):
         with pytest.raises(UnansweredError, match="too far apart"):
             keys.number(ANTI)
@@ -84,12 +93,12 @@ def test_keys__count_the_rows_whose_key_is_in_no_other_row(x: list[int], z: list
 def test_keys__count_such_rows_only_where_another_table_says_so(text: str | None, number: int) -> None:
     tables = Tables(a={"x": [1, 2, 3]}, b={"z": [2]})
     tables.texts["c"]["w"] = text
-    assert Keys(tables).number(ANTI + IF) == number
+    assert Keys(tables.read, tables).number(ANTI + IF) == number
 
 
 @given(st.lists(st.integers(1, 5), max_size=5) | st.lists(IDS, max_size=5) | st.permutations(range(1, 6)))
 def test_keys__measure_how_far_rows_are_from_being_numbered(x: list[int]) -> None:
-    keys = Keys(Tables(a={"x": x}))
+    keys = keys_of(a={"x": x})
     if x and max(x) - min(x) >= 8 * len(x):
         with pytest.raises(UnansweredError, match="too far apart"):
             keys.number(NUMBERED)
@@ -105,7 +114,7 @@ def test_keys__count_the_rows_that_say_a_wrong_number_of_others(
     rows: list[tuple[int, int]], pairs: list[tuple[int, int]]
 ) -> None:
     (x, y), (left, right) = (tuple(zip(*each, strict=True)) or ((), ()) for each in (rows, pairs))
-    keys = Keys(Tables(a={"x": x, "y": y}, b={"l": left, "r": right}))
+    keys = keys_of(a={"x": x, "y": y}, b={"l": left, "r": right})
     if x and max(x) - min(x) >= 8 * (len(x) + 2 * len(left)):
         with pytest.raises(UnansweredError, match="too far apart"):
             keys.number(COUNTED)
@@ -133,7 +142,7 @@ def test_keys__count_the_rows_that_say_a_wrong_number_of_others(
 )
 def test_keys__leave_other_questions_to_the_engine(query: str) -> None:
     with pytest.raises(UnansweredError, match="not about keys"):
-        Keys(Tables(a={"x": [1]}, b={"z": [1]})).number(query)
+        keys_of(a={"x": [1]}, b={"z": [1]}).number(query)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +164,7 @@ def test_keys__leave_other_questions_to_the_engine(query: str) -> None:
 def test_keys__answer_these_rules_of_the_contracts(table: str, answered: set[str]) -> None:
     ids = [3, 1, 2]
     names = ("points", "pairs", "clusters", "replicas", "outliers")
-    keys = Keys(Tables(**dict.fromkeys(names, columns_of(ids))))
+    keys = keys_of(**dict.fromkeys(names, columns_of(ids)))
     found = {}
     for rule in rules_of(load_table(CONTRACTS, table, SOURCE)):
         try:
@@ -163,6 +172,25 @@ def test_keys__answer_these_rules_of_the_contracts(table: str, answered: set[str
         except UnansweredError:
             continue
     assert found == dict.fromkeys(answered, 0)
+
+
+def test_read_key__reads_a_column_of_all_files_in_their_order_and_refuses_others(lake: Lake) -> None:
+    where, schema, location = Slice("pairs", RUN), lake.schema("pairs"), lake.location("pairs")
+    into = targets.target_of(lake, where)
+    written = [
+        into.write([pairs(*rows)], task=task)
+        for task, rows in enumerate(([(9, 10, 0.5)], [(5, 6, 0.5), (3, 8, 0.0)]))
+    ]
+    delta_log.commit(lake, {where: [file for file in written if file]})
+    files = slices.files_of(lake, where)
+    read = [read_key(location, files, schema, name).tolist() for name in ("left_id", "right_id")]
+    assert read == [[9, 5, 3], [10, 6, 8]]
+    for column in ("distance", "run", "no_column"):
+        with pytest.raises(UnansweredError, match=column):
+            read_key(location, files, schema, column)
+    newer = schema.append(pa.field("weight", pa.int64()))  # a column that came into the contract later
+    with pytest.raises(UnansweredError, match="weight is missing in a row"):
+        read_key(location, files, newer, "weight")
 
 
 def columns_of(ids: list[int]) -> dict[str, list[int]]:

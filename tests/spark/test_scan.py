@@ -114,14 +114,14 @@ def test_read__is_of_the_version_that_was_looked_at(
 ) -> None:
     monkeypatch.setattr(scan, "MAX_NAMED_FILES", few)
     slices.write_slice(lake, Slice("pairs", RUN, fingerprint="old-"), pairs((1, 2, 0.5)))
-    listed = slices.version_and_files
+    listed = slices.log_and_files
 
     def replaced_right_after(*given: Any) -> Any:
         found = listed(*given)
         slices.write_slice(lake, Slice("pairs", RUN, fingerprint="new-"), pairs((1, 2, 0.5), (3, 4, 0.1)))
         return found
 
-    monkeypatch.setattr(slices, "version_and_files", replaced_right_after)
+    monkeypatch.setattr(slices, "log_and_files", replaced_right_after)
     assert scan.read(spark, lake, Slice("pairs", RUN, fingerprint="old-")).count() == 1
 
 

@@ -310,9 +310,7 @@ def test_gates_and_report__refuse_what_is_replaced_while_they_read(
     first = {ingest.run: "snapshots", fit_epsilon.run: "epsilon"}[step]
     stage = {ingest.run: "input", fit_epsilon.run: "results"}[step]
     with monkeypatch.context() as patched:
-        meanwhile(
-            patched, slices, "version_and_files", lambda *given: given[1].table == first, lambda: step(job)
-        )
+        meanwhile(patched, slices, "log_and_files", lambda *given: given[1].table == first, lambda: step(job))
         with pytest.raises(TableError, match=f"({named}) of run .* was made from other"):
             check_quality(job, stage)
     job = copy_of(done, tmp_path / "again")

@@ -7,14 +7,19 @@ flags is a fraction of that work. Other questions, and other spellings of these,
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from threading import Lock
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
+from epsjoin.lake.parquet import File, read_file
 from epsjoin.lake.questions import Questions, UnansweredError
 
 Key = NDArray[np.int64]
+ReadKey = Callable[[str, str], Key]
+"""Reads a column of a table, by their names."""
 
 _REPEATED = re.compile(
     r"SELECT COALESCE\(SUM\(n\), 0\) FROM"
@@ -41,7 +46,9 @@ class Keys:
 
     Parameters
     ----------
-    engine : reads the columns.
+    read : reads a column of whole numbers, its rows in the same order as those of others of the table; raises
+        an :class:`UnansweredError` where it is none.
+    engine : says whether a condition of a query holds.
 
     Notes
     -----
@@ -50,9 +57,9 @@ class Keys:
     for each row of its tables.
     """
 
-    def __init__(self, engine: Questions) -> None:
-        self._engine = engine
-        self._columns: dict[str, dict[str, Key]] = {}
+    def __init__(self, read: ReadKey, engine: Questions) -> None:
+        self._read_key, self._engine = read, engine
+        self._columns: dict[tuple[str, str], Key] = {}
         self._reading = Lock()
 
     def number(self, query: str) -> float:
@@ -66,30 +73,51 @@ class Keys:
         """
         if asked := _REPEATED.fullmatch(query):
             table, names = asked.groups()
-            return count_repeated(self._read(table, [name.strip("`") for name in names.split(", ")]))
+            return count_repeated([self._read(table, name.strip("`")) for name in names.split(", ")])
         if asked := _UNMATCHED.fullmatch(query):
             table, other, name, of_other, condition = asked.groups()
             if condition and not self._engine.number(f"SELECT CASE WHEN {condition} THEN 1 ELSE 0 END"):
                 return 0
-            (key,), (others,) = self._read(table, [name]), self._read(other, [of_other])
-            return count_unmatched(key, others)
+            return count_unmatched(self._read(table, name), self._read(other, of_other))
         if asked := _NUMBERED.fullmatch(query):
             name, table = asked.groups()
-            return measure_numbering(*self._read(table, [name]))
+            return measure_numbering(self._read(table, name))
         if asked := _COUNTED.fullmatch(query):
             table, name, left, other, right, count = asked.groups()
-            ends = [self._read(other, [end])[0] for end in (left, right)]  # in any order
-            key, counted = self._read(table, [name, count])
-            return count_miscounted(key, counted, ends)
+            ends = [self._read(other, end) for end in (left, right)]
+            return count_miscounted(self._read(table, name), self._read(table, count), ends)
         raise UnansweredError("not about keys")
 
-    def _read(self, table: str, names: list[str]) -> list[Key]:
-        """Columns of a table; if several, row by row."""
+    def _read(self, table: str, name: str) -> Key:
         with self._reading:
-            held = self._columns.setdefault(table, {})
-            if len(names) > 1 or names[0] not in held:
-                held.update(zip(names, self._engine.whole_numbers(table, names), strict=True))
-            return [held[name] for name in names]
+            if (table, name) not in self._columns:
+                self._columns[table, name] = self._read_key(table, name)
+            return self._columns[table, name]
+
+
+def read_key(location: str, files: Sequence[File], schema: pa.Schema, name: str) -> Key:
+    """Read a column of whole numbers of a slice's files, in their order.
+
+    Parameters
+    ----------
+    location : URI of the table's folder.
+    files, schema : the files, and all columns of the table.
+    name : name of the column.
+
+    Raises
+    ------
+    UnansweredError
+        There is no such column, or it is not of whole numbers, or a value is missing.
+    TableError
+        A file cannot be read.
+    """
+    if name not in schema.names or not pa.types.is_signed_integer(schema.field(name).type):
+        raise UnansweredError(f"{name} is no column of whole numbers")
+    parts = [read_file(location, file, schema, [name])[name] for file in files]
+    values = pa.chunked_array([chunk for part in parts for chunk in part.chunks], schema.field(name).type)
+    if values.null_count:
+        raise UnansweredError(f"{name} is missing in a row")
+    return np.asarray(values.to_numpy(), np.int64)
 
 
 def count_repeated(key: list[Key]) -> int:

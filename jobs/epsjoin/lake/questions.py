@@ -7,13 +7,9 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
-from deltalake import Field, QueryBuilder
+from deltalake import DeltaTable, Field, QueryBuilder
 from deltalake.schema import PrimitiveType
-from numpy.typing import NDArray
-
-from epsjoin.lake.delta_log import open_log
 
 _NAME = re.compile(r'"([^"]+)"')
 """A name in a query that quotes all of them."""
@@ -24,15 +20,13 @@ class Stored(NamedTuple):
 
     Parameters
     ----------
-    location : URI of the table's folder.
-    version : version of the table.
+    log : the table's log in that version.
     partition : names and values of the partition columns that the slice fixes.
     before : earlier runs whose rows queries find under the name of the table with ``_before`` behind it;
         ``None``: there is no such name.
     """
 
-    location: str
-    version: int
+    log: DeltaTable
     partition: Mapping[str, str]
     before: Sequence[str] | None = None
 
@@ -53,12 +47,8 @@ class Questions:
     def __init__(self, tables: Mapping[str, Stored]) -> None:
         self._engine = QueryBuilder()
         for name, stored in tables.items():
-            log = open_log(stored.location)
-            if log is None:
-                raise UnansweredError(f"there is no table in {stored.location}")
-            log.load_as_version(stored.version)
-            self._engine.register(f"all_{name}", log)
-            columns = ", ".join(map(_plain_column, log.schema().fields))
+            self._engine.register(f"all_{name}", stored.log)
+            columns = ", ".join(map(_plain_column, stored.log.schema().fields))
             where = " AND ".join(f"\"{column}\" = '{value}'" for column, value in stored.partition.items())
             views = {name: where}
             if stored.before is not None:
@@ -98,21 +88,6 @@ class Questions:
                 held = ", ".join(f'"{name}"' for name in sorted(times))
                 self._ask(f'CREATE TABLE "held_{table}" AS SELECT {held} FROM "{table}"')  # noqa: S608 - of a contract
                 self._ask(f'CREATE OR REPLACE VIEW "{table}" AS SELECT * FROM "held_{table}"')  # noqa: S608 - as above
-
-    def whole_numbers(self, table: str, columns: Sequence[str]) -> list[NDArray[np.int64]]:
-        """Read columns of whole numbers; each time that they are read, the rows may come in another order.
-
-        Raises
-        ------
-        UnansweredError
-            There is no such column, or a value is missing or no whole number; or the engine cannot read it.
-        """
-        names = ", ".join(f'"{column}"' for column in columns)
-        found = self._ask(f'SELECT {names} FROM "{table}"')  # noqa: S608 - of a contract
-        for values in found.columns:
-            if not pa.types.is_signed_integer(values.type) or values.null_count:
-                raise UnansweredError(f"{table}: {names} are not whole numbers in every row")
-        return [values.to_numpy().astype(np.int64, copy=False) for values in found.columns]
 
     def _ask(self, query: str) -> pa.Table:
         try:

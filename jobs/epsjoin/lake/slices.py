@@ -119,11 +119,11 @@ def files_of(lake: Lake, where: Slice) -> list[File]:
         fingerprint: what they were made from has changed since. Or another program has added or removed
         files, or the log does not say how many rows they have.
     """
-    return version_and_files(lake, where)[1]
+    return log_and_files(lake, where)[1]
 
 
-def version_and_files(lake: Lake, where: Slice) -> tuple[int, list[File]]:
-    """Return the present version of the table and the files of the slice; see :func:`files_of`."""
+def log_and_files(lake: Lake, where: Slice) -> tuple[DeltaTable, list[File]]:
+    """Return the present log of the table, shared by all, and the slice's files; see :func:`files_of`."""
     look = _look(lake, where.table)
     found = []
     for action in look.by_run.get(where.run, ()):
@@ -146,7 +146,7 @@ def version_and_files(lake: Lake, where: Slice) -> tuple[int, list[File]]:
             f"{where} has {rows:,} rows, {writer} wrote {committed:,}: another program has changed it; "
             f"run {writer} again"
         )
-    return look.log.version(), sorted(found, key=lambda file: file.path)
+    return look.log, sorted(found, key=lambda file: file.path)
 
 
 def _rows_of(table: str, action: Mapping[str, Any]) -> int:

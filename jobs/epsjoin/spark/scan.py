@@ -34,10 +34,10 @@ def read(spark: SparkSession, lake: Lake, where: Slice) -> DataFrame:
     TableError
         The run has no slice in this table, or one with another fingerprint.
     """
-    version, files = slices.version_and_files(lake, where)
+    log, files = slices.log_and_files(lake, where)
     location, schema = lake.location(where.table), lake.schema(where.table)
     if len(files) > MAX_NAMED_FILES or lake.contract(where.table).partitioned != ("run",):
-        rows = _read_by_log(spark, location, version)
+        rows = _read_by_log(spark, location, log.version())
         for name, value in where.partition.items():
             rows = rows.where(F.col(name) == value)
         return rows

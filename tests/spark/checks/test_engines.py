@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
-from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
-from epsjoin.lake.questions import Stored
 from epsjoin.spark.checks.measuring import ask_driver, ask_spark
+from tests.spark.checks.stored import store
 
 NUMBERS = [0.0, -0.0, 1.0, -1.5, 0.9, 9.0, math.inf, math.nan, -math.nan, -math.inf, 5e-324, 1e300, None]
 ROWS = pa.table(
@@ -101,24 +101,22 @@ QUERIES = [
 def test_portable_queries__have_the_same_answers_by_either_engine(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    write_deltalake(str(tmp_path / "t1"), ROWS)
-    stored = {"t1": Stored((tmp_path / "t1").as_uri(), 0, {"run": "r"})}
+    stored, read = store({"t1": ROWS}, tmp_path, "r")
     asked = {("t1", query): query for query in QUERIES}
-    by_driver = ask_driver(stored, TYPES, asked)
+    by_driver = ask_driver(stored, TYPES, asked, read)
     assert list(by_driver) == list(asked), "all of them are portable"
     by_spark = ask_spark({"t1": spark.createDataFrame(ROWS)}, asked)
     assert by_driver == by_spark
 
 
 def test_driver__leaves_out_what_its_engine_cannot_answer(tmp_path: Path) -> None:
-    write_deltalake(str(tmp_path / "t1"), ROWS)
-    stored = {"t1": Stored((tmp_path / "t1").as_uri(), 0, {"run": "r"})}
+    stored, read = store({"t1": ROWS}, tmp_path, "r")
     queries = {
         ("t1", "like"): "SELECT COUNT(*) FROM t1 WHERE t LIKE 'a%'",
         ("t1", "all"): "SELECT COUNT(*) FROM t1",
     }
-    assert ask_driver(stored, TYPES, queries) == {("t1", "all"): 13.0}
+    assert ask_driver(stored, TYPES, queries, read) == {("t1", "all"): 13.0}
     beyond = {("t1", "sum"): "SELECT SUM(i) FROM t1 WHERE i > 0", ("t1", "add"): "SELECT MAX(i) + 1 FROM t1"}
-    assert ask_driver(stored, TYPES, beyond) == {}, "Spark stops with an error here"
-    gone = {"t1": Stored((tmp_path / "t2").as_uri(), 0, {"run": "r"})}
-    assert ask_driver(gone, TYPES, queries) == {}
+    assert ask_driver(stored, TYPES, beyond, read) == {}, "Spark stops with an error here"
+    shutil.rmtree(tmp_path / "t1")
+    assert ask_driver(stored, TYPES, {("t1", "gone"): "SELECT COUNT(*) FROM t1 WHERE i = 1"}, read) == {}

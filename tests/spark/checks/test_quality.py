@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 from pyspark.sql import SparkSession
 
 import quality
@@ -21,7 +20,6 @@ from epsjoin.lake import delta_log, parquet, slices, targets, uris
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.measure import Measured, measure_rows
-from epsjoin.lake.questions import Stored
 from epsjoin.pipeline import CHAINS, STAGES
 from epsjoin.spark.checks import measuring
 from epsjoin.spark.checks.judge import Outcome, judge
@@ -29,6 +27,7 @@ from epsjoin.spark.checks.measuring import Answers, ask_driver, ask_spark
 from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.job import Job
 from tests.spark.checks.broken import BEFORE, Rule, changes_that_break
+from tests.spark.checks.stored import store
 from tests.spark.conftest import REPO, STEPS, copy_of, new_job
 from tests.tiny import RUN, coordinate, key
 
@@ -101,7 +100,8 @@ def by_driver(asked: Tables, tmp_path_factory: pytest.TempPathFactory) -> Answer
         name: {c.name: c.type for c in load_table(CONTRACTS, contract, SOURCE).columns}
         for name, contract in contracts.items()
     }
-    return ask_driver({name: store(table, folder / name) for name, table in asked.items()}, types, QUERIES)
+    stored, read = store(asked, folder)
+    return ask_driver(stored, types, QUERIES, read)
 
 
 @pytest.fixture(scope="module")
@@ -114,11 +114,6 @@ def judged(by_spark: Answers) -> dict[Rule, Outcome]:
         measured[name][rule] = Measured(answer)
     found = judge(contracts, measured)
     return {(name, each.expectation): each for name, outcomes in found.items() for each in outcomes}
-
-
-def store(rows: pa.Table, place: Path) -> Stored:
-    write_deltalake(str(place), rows)
-    return Stored(place.as_uri(), 0, {"run": RUN})
 
 
 def quality_rows(job: Job) -> list[dict[str, Any]]:
@@ -153,7 +148,7 @@ def test_gates__commit_the_results_of_all_tables_at_once(job: Job) -> None:
     versions = []
     for stage in CHAINS["join"]:
         check_quality(job, stage)
-        versions.append(slices.version_and_files(job.lake, Slice("quality", RUN))[0])
+        versions.append(slices.log_and_files(job.lake, Slice("quality", RUN))[0].version())
     assert versions[1] == versions[0] + 1
 
 
@@ -168,7 +163,7 @@ def test_gates__say_the_same_of_what_spark_reads(job: Job, monkeypatch: pytest.M
 
     Then the driver reads no page and answers no rule; otherwise it does all, and no session is asked for.
     """
-    monkeypatch.setattr(slices, "version_and_files", ignoring_fingerprints(slices.version_and_files))
+    monkeypatch.setattr(slices, "log_and_files", ignoring_fingerprints(slices.log_and_files))
     where = Fingerprints(job.lake, RUN).slice("clusters")
     rows = slices.read_slice(job.lake, where).drop_columns(["run"]).to_pylist()
     for row in rows[5:12]:

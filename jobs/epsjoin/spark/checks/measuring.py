@@ -16,7 +16,7 @@ from epsjoin.contracts.portable import to_datafusion
 from epsjoin.contracts.row_rules import rule_conditions
 from epsjoin.contracts.tables import TableContract
 from epsjoin.lake import parquet, slices
-from epsjoin.lake.keys import Keys
+from epsjoin.lake.keys import Key, Keys, ReadKey, read_key
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.measure import Measured, add_measured, measure_rows, measure_schema
 from epsjoin.lake.parquet import File
@@ -37,7 +37,7 @@ Numbers = dict[str, Measured]
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a gate: its contract, its slice in one version, the slice's files.
+    """A table of a gate: its contract, its slice, the same as it is stored in one version, the slice's files.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Table:
 
     contract: TableContract
     where: Slice
-    version: int
+    stored: Stored
     files: Sequence[File]
     before: Sequence[str] | None = None
 
@@ -60,7 +60,8 @@ class Table:
         TableError
             See :func:`epsjoin.lake.slices.files_of`.
         """
-        return cls(lake.contract(where.table), where, *slices.version_and_files(lake, where))
+        log, files = slices.log_and_files(lake, where)
+        return cls(lake.contract(where.table), where, Stored(log, where.partition), files)
 
     def check_footers(self, lake: Lake) -> None:
         """Check the footers of the files, where the pages are not read by :func:`measure_columns`.
@@ -139,11 +140,14 @@ def measure_rules(
             for name, table in tables.items()
             for each in (name, f"{name}_before")
         }
-        stored = {
-            name: Stored(job.lake.location(name), table.version, table.where.partition, table.before)
-            for name, table in tables.items()
-        }
-        answers = ask_driver(stored, types, queries)
+        stored = {name: table.stored._replace(before=table.before) for name, table in tables.items()}
+
+        def read(name: str, column: str) -> Key:
+            if name not in tables:
+                raise UnansweredError(f"{name} is not among the tables")
+            return read_key(job.lake.location(name), tables[name].files, job.lake.schema(name), column)
+
+        answers = ask_driver(stored, types, queries, read)
     if rest := {key: query for key, query in queries.items() if key not in answers}:
         frames = {name: scan.read(job.spark, job.lake, table.where) for name, table in tables.items()}
         frames |= {name: job.spark.createDataFrame(rows) for name, rows in (views or {}).items()}
@@ -166,7 +170,10 @@ Answers = dict[Query, float | None]
 
 
 def ask_driver(
-    tables: Mapping[str, Stored], types: Mapping[str, Mapping[str, str]], queries: Mapping[Query, str]
+    tables: Mapping[str, Stored],
+    types: Mapping[str, Mapping[str, str]],
+    queries: Mapping[Query, str],
+    read: ReadKey,
 ) -> Answers:
     """Ask on the driver, about keys NumPy, else its engine; what neither can answer is missing.
 
@@ -177,11 +184,12 @@ def ask_driver(
     tables : the slices that queries may name.
     types : physical types of contracts by table and column.
     queries : Spark's SQL by what it is asked for.
+    read : reads keys.
     """
     answers: Answers = {}
     with suppress(UnansweredError):
         engine = Questions(tables)
-        answers |= _answers_of(Keys(engine).number, queries)
+        answers |= _answers_of(Keys(read, engine).number, queries)
         rest = {
             key: translated
             for key, query in queries.items()
