@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
+import weakref
+
+from epsjoin.spark.daemon import freeze_after_first_task
 
 PROGRAM = """
 import socket, sys
@@ -57,3 +61,32 @@ def test_daemon__has_loaded_what_each_worker_would_load_again() -> None:
     new, unneeded = done.stdout.splitlines()
     assert new == "[]"
     assert unneeded == "[]", "no step needs them"
+
+
+class _Loop:
+    """Garbage that only a collection finds."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_worker__collects_no_more_what_its_first_task_has_loaded() -> None:
+    loaded: list[list[object]] = []
+    garbage: list[weakref.ref[_Loop]] = []
+
+    def run_task() -> int:
+        loaded.extend([] for _ in range(10_000))
+        garbage.append(weakref.ref(_Loop()))
+        return 0
+
+    worker, before = freeze_after_first_task(run_task), gc.get_freeze_count()
+    gc.disable()
+    try:
+        assert worker() == 0
+        first = gc.get_freeze_count()
+        assert first - before >= 10_000
+        assert garbage[0]() is None, "garbage is not kept"
+        assert worker() == 0
+        assert gc.get_freeze_count() <= first, "later tasks may leave garbage in what they have loaded"
+    finally:
+        gc.enable()

@@ -42,6 +42,25 @@ def until_spark_hangs_up(worker: Callable[..., int]) -> Callable[..., int]:
     return quiet
 
 
+def freeze_after_first_task(worker: Callable[..., int]) -> Callable[..., int]:
+    """Make of pyspark's worker one that exempts from collection what its first task has loaded.
+
+    pyspark collects garbage after every task, and would look at all parts of the loaded kernels each time.
+    """
+    is_first = True
+
+    def freezing(*arguments: Any) -> int:
+        nonlocal is_first
+        code = worker(*arguments)
+        if is_first:
+            is_first = False
+            gc.collect()  # or garbage would stay
+            gc.freeze()
+        return code
+
+    return freezing
+
+
 def load_packages() -> None:
     """Import what tasks need: the steps, and what pyarrow imports for its first array; but not pandas.
 
@@ -57,6 +76,6 @@ def load_packages() -> None:
 if __name__ == "__main__":
     load_packages()
     leave_cpu_seconds_to_workers()
-    gc.freeze()  # workers collect garbage after every task; this exempts what was imported here
-    pyspark.daemon.worker = until_spark_hangs_up(pyspark.daemon.worker)
+    gc.freeze()  # this exempts what was imported here
+    pyspark.daemon.worker = freeze_after_first_task(until_spark_hangs_up(pyspark.daemon.worker))
     pyspark.daemon.manager()
