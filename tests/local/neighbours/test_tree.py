@@ -86,6 +86,23 @@ def test_search_rows__compares_few_points_of_many():
     assert counters["comparisons"] < 300 * 5000
 
 
+@pytest.mark.parametrize("name", ["euclidean", "manhattan", "chebyshev"])
+@pytest.mark.parametrize("d", [8, 12, 17])
+def test_search_rows__of_many_dimensions_are_the_definition(name, d):
+    """After some axes a leaf is left out, unless one of its points may be near: also one exactly as far."""
+    random = np.random.default_rng(d)
+    points = random.integers(0, 3, (600, d)) * np.where(np.arange(d) < 8, 1.0, 0.5)
+    points[::3, 8:] = 0
+    found = nearest_of(points, np.arange(600), 7, get_metric(name))
+    gaps = np.abs(points[:, None] - points[None])
+    wanted = {"euclidean": (gaps * gaps).sum(2), "manhattan": gaps.sum(2), "chebyshev": gaps.max(2)}[name]
+    np.fill_diagonal(wanted, np.inf)
+    nearest = np.argsort(wanted, axis=1, kind="stable")[:, :7]
+    distances = np.take_along_axis(wanted, nearest, axis=1)
+    assert found.neighbour.tolist() == nearest.tolist()
+    assert found.distance.tolist() == (np.sqrt(distances) if name == "euclidean" else distances).tolist()
+
+
 @examples(100)
 @given(st.sampled_from(join_twin.KINDS), st.integers(1, 200), st.integers(1, 6), st.integers(1, 5), SEEDS)
 def test_search__adds_the_points_of_one_tree_after_another(kind, n, k, n_trees, seed):

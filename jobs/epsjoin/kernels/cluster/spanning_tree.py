@@ -143,7 +143,7 @@ def spanning_tree(
                 begin = n * leaf >> levels
                 size = (n * (leaf + 1) >> levels) - begin
                 if is_by_axis:
-                    leaf_values(metric, points, row, flat, begin, size, values)
+                    leaf_values(metric, points, row, flat, begin, size, values, limit)
                 else:
                     for j in range(size):
                         values[j] = decide(decision, points, row, places, begin + j)

@@ -21,6 +21,10 @@ DEPTH = 128
 """More than the number of boxes that wait on a way down: one for each level of the tree, and one."""
 
 
+_AXES_BEFORE_LOOK = 8
+"""Number of axes after which it is looked whether any point of a leaf may be near; a multiple of 4."""
+
+
 class BoxTree(NamedTuple):
     """Points in the order of the leaves of a complete binary tree, and the box of every node.
 
@@ -136,9 +140,18 @@ def _added(metric: int, total: float, difference: float) -> float:
 
 @njit_inner
 def leaf_values(
-    metric: int, queries: Floats, number: int, flat: Floats, begin: int, size: int, values: Floats
+    metric: int,
+    queries: Floats,
+    number: int,
+    flat: Floats,
+    begin: int,
+    size: int,
+    values: Floats,
+    most: float,
 ) -> None:
     """Write the sums (or maxima) of a query and the points of a leaf, whose coordinates stand axis by axis.
+
+    Where all points are beyond ``most`` after some axes, the rest is left out: rounded sums never fall.
 
     Column by column, as :func:`epsjoin.kernels.distances.decide` adds: the same bits. Four columns at a time,
     by unsigned places, so that LLVM takes several points at once and reads each sum once for all four.
@@ -150,11 +163,18 @@ def leaf_values(
     flat : (n d,) float64, the places of the tree.
     begin, size : the first point of the leaf, and number of its points.
     values : (:func:`leaf_room`,) float64; the first ``size`` are written.
+    most : what larger sums come to does not matter.
     """
     d = queries.shape[1]
     for j in range(size):
         values[np.uint64(j)] = 0.0
     for i in range(0, d - 3, 4):
+        if i == _AXES_BEFORE_LOOK:
+            n_near = 0
+            for j in range(size):
+                n_near += values[np.uint64(j)] <= most
+            if n_near == 0:
+                return
         first = np.uint64(begin * d + i * size)
         second = first + np.uint64(size)
         third, fourth = second + np.uint64(size), first + np.uint64(3 * size)

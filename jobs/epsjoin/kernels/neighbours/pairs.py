@@ -123,7 +123,7 @@ def find_within(
             at = n * leaf >> levels
             size = (n * (leaf + 1) >> levels) - at
             if is_by_axis:
-                leaf_values(metric, queries, number, flat, at, size, values)
+                leaf_values(metric, queries, number, flat, at, size, values, bound)
             else:
                 _decide_in_leaf(decision, queries, number, places, at, size, values)
             found = _take(values, 0, size, bound, order, at, right, distance, found)
@@ -201,7 +201,7 @@ def find_pairs(
                     continue
                 skipped = i - begin + 1 if other == leaf else 0
                 if is_by_axis:
-                    leaf_values(metric, points, row, flat, at, size, values)
+                    leaf_values(metric, points, row, flat, at, size, values, bound)
                 else:
                     _decide_in_leaf(decision, points, row, places, at, size, values)
                 so_far = found

@@ -241,7 +241,7 @@ def _find_within(
             continue
         first, size = leaves[0, leaf], leaves[1, leaf]
         n_compared += size
-        leaf_values(EUCLIDEAN, queries, number, flat, first, size, values)
+        leaf_values(EUCLIDEAN, queries, number, flat, first, size, values, limit)
         for point in range(np.uint64(size)):  # without a branch, which would be guessed wrong
             at = np.uint64(n_found)
             found[at], squares[at] = first + point, values[point]

@@ -151,7 +151,7 @@ def search_tree(
             end = n * (leaf + 1) >> levels
             compared += end - begin
             if is_by_axis:
-                leaf_values(metric, queries, number, flat, begin, end - begin, values)
+                leaf_values(metric, queries, number, flat, begin, end - begin, values, most)
             else:
                 for j in range(end - begin):
                     values[j] = decide(decision, queries, number, places, begin + j)

@@ -74,7 +74,7 @@ def _count_in_leaf(
     """Number of points of a leaf within eps of a query; no root is taken."""
     within = 0
     if decision.metric in (EUCLIDEAN, MANHATTAN, CHEBYSHEV):
-        leaf_values(decision.metric, queries, number, flat, begin, size, values)
+        leaf_values(decision.metric, queries, number, flat, begin, size, values, decision.bound)
         for j in range(size):
             within += values[j] <= decision.bound
     else:
