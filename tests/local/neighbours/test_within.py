@@ -115,3 +115,23 @@ def test_degree__of_nothing_is_nothing():
 def test_degree__refuses_points_that_cannot_be_compared(right, says):
     with pytest.raises(ArgumentError, match=says):
         epsjoin.degree([[1.0, 0.0]], 1.0, "cosine", right=right)
+
+
+@pytest.mark.parametrize("name", ["euclidean", "manhattan", "chebyshev"])
+def test_leaves__of_many_dimensions_are_left_out_only_where_no_point_is_within_eps(name, monkeypatch):
+    """By eight axes, many pairs are exactly as far as eps; by all of them, some are farther."""
+    monkeypatch.setattr(within, "_FEW_PAIRS", -1)
+    points = np.random.default_rng(4).integers(0, 3, (400, 12)).astype(np.float64)
+    points[::3, 8:] = 0.0
+    gaps = np.abs(points[:, None] - points[None])
+    distances = {
+        "euclidean": np.sqrt((gaps * gaps).sum(2)),
+        "manhattan": gaps.sum(2),
+        "chebyshev": gaps.max(2),
+    }
+    index = epsjoin.Index(points, metric=name)
+    for eps in np.unique(distances[name])[1:].tolist():
+        is_near = distances[name] <= eps
+        assert epsjoin.degree(points, eps, epsjoin.get_metric(name)).tolist() == is_near.sum(1).tolist()
+        assert len(index.join(points, eps).left) == is_near.sum()
+        assert len(index.self_join(eps).left) == np.triu(is_near, 1).sum()
