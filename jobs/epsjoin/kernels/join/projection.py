@@ -358,4 +358,22 @@ def axes_by_variance(embedded: Floats) -> Ints:
     if len(embedded) == 0:
         return np.arange(embedded.shape[1], dtype=np.int64)
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.argsort(-embedded.var(axis=0), kind="stable").astype(np.int64)
+        squares = _squared_deviations(read_only(np.ascontiguousarray(embedded)))
+        return np.argsort(-squares / len(embedded), kind="stable").astype(np.int64)
+
+
+@njit
+def _squared_deviations(embedded: Floats) -> Floats:
+    """Sums of the squares by which rows deviate from the mean of an axis, row by row; (e,) float64."""
+    n, e = embedded.shape
+    sums, squares = np.zeros(e), np.zeros(e)
+    for row in range(n):
+        for axis in range(e):
+            sums[axis] += embedded[row, axis]
+    for axis in range(e):
+        sums[axis] /= n
+    for row in range(n):
+        for axis in range(e):
+            deviation = embedded[row, axis] - sums[axis]
+            squares[axis] += deviation * deviation
+    return squares
