@@ -220,7 +220,7 @@ def test_are_same_clusters__up_to_the_border_rule(labels, is_core, same):
     assert are_same_clusters(ours, Clusters(np.array(labels), is_core)) is same
 
 
-@pytest.mark.parametrize("chosen", [TINY, SPHERE])
+@pytest.mark.parametrize("chosen", [pytest.param(TINY, marks=pytest.mark.long), SPHERE])
 def test_neighbours__a_wrong_distance_is_said_in_its_row(chosen):
     right = neighbours.neighbours(here, [chosen], rounds=1)
     assert right.is_right

@@ -12,6 +12,7 @@ from benchmarks.differ_blocks import figure_8
 from benchmarks.differ_window import critical, displaced_files, figure_16, useless
 
 
+@pytest.mark.long
 def test_figure_8__counts_what_the_formulas_say() -> None:
     lines = figure_8([8])
     assert "Verdict: as the formulas, within 2 %." in lines[-2]

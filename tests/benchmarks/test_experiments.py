@@ -26,11 +26,20 @@ SMALL = 3000
 
 JUDGED = ("fig3.6", "fig3.9", "fig3.11", "fig3.17", "fig4.6", "fig4.7", "fig4.8")
 """Experiments whose claims are those of few rows, too."""
+SLOW = ("fig3.17", "fig4.7", "fig4.8", "fig4.9")
+"""Experiments that take more than a second with few rows, too."""
 NEEDS_MORE = re.compile(r"\bs\b|CPU|Poisson")
 """What is found for claims about seconds, and about the share of many runs."""
 
 
-@pytest.mark.parametrize("name", [one.name for one in command.EXPERIMENTS if one.run_few])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(one.name, marks=[pytest.mark.long] * (one.name in SLOW))
+        for one in command.EXPERIMENTS
+        if one.run_few
+    ],
+)
 def test_experiments__of_few_rows_have_the_verdicts_and_to_the_last_digit_the_counts_of_before(name: str):
     experiment = next(one for one in command.EXPERIMENTS if one.name == name)
     assert experiment.run_few is not None

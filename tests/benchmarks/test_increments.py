@@ -35,6 +35,7 @@ def test_increments__say_whether_the_join_costs_as_little_as_wanted(capsys) -> N
         assert verdict in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_increments__of_clusters_say_how_many_pairs_were_looked_at(capsys, monkeypatch) -> None:
     """In this process, and at a small size: where nothing has changed, no pair is looked at."""
     monkeypatch.setattr(increments, "CLUSTERED", "cad16")

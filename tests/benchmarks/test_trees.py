@@ -9,6 +9,7 @@ import pytest
 from benchmarks.trees import FILTERS, functions, main
 
 
+@pytest.mark.long
 def test_main__prints_every_figure_of_some_functions(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--trees", "150", "--pairs", "2"]) == 0
     printed = capsys.readouterr().out

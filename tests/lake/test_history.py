@@ -34,7 +34,7 @@ def mine(in_order: Lake, tmp_path: Path) -> Lake:
     return replace(in_order, uri=(tmp_path / "lake").as_uri())
 
 
-@pytest.mark.parametrize("seed", [0, 2, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(other, marks=pytest.mark.long) for other in (1, 2))])
 def test_read_ranges__are_the_maximal_ones_in_whatever_order_the_runs_came(tmp_path: Path, seed: int) -> None:
     states = draw_states(seed)
     order = np.random.default_rng(seed).permutation([*RUNS, *RUNS[:3]]).tolist()

@@ -125,12 +125,15 @@ QUOTED = ("plain", "no key", "values", "true is missing", "rounded")
 
 
 def odd_cells() -> list[Any]:
-    """Sources with the columns of an odd cell: those of ``PLACES``; all others are long tests."""
+    """Sources with the columns of an odd cell: those of ``PLACES``; other columns are long tests, as are
+    quoted cells and sources without a key, but for those of the plain source."""
     found = []
     for name, is_quoted in [*((name, False) for name in SOURCES), *((name, True) for name in QUOTED)]:
         columns = [column.name for column in COLUMNS[: len(SOURCES[name].columns)]]
         others = tuple(column for column in columns if column not in PLACES[name])
-        found.append(pytest.param(name, PLACES[name], is_quoted, id=f"{name}-{is_quoted}"))
+        is_long = name != "plain" and (is_quoted or name == "no key")
+        marks = [pytest.mark.long] * is_long
+        found.append(pytest.param(name, PLACES[name], is_quoted, id=f"{name}-{is_quoted}", marks=marks))
         if others:
             found.append(
                 pytest.param(name, others, is_quoted, id=f"{name}-{is_quoted}-others", marks=pytest.mark.long)

@@ -30,7 +30,9 @@ from tests.tiny import RUN
 CONTRACTS = REPO / "data_contracts"
 
 
-@pytest.mark.parametrize("name", [pytest.param("landmarks", marks=pytest.mark.long), "pendigits", "digits"])
+@pytest.mark.parametrize(
+    "name", ["digits", *(pytest.param(other, marks=pytest.mark.long) for other in ("landmarks", "pendigits"))]
+)
 def test_chain__equals_scikit_learn_and_scipy(make_job: JobMaker, tmp_path: Path, name: str) -> None:
     points = {"landmarks": landmarks, "pendigits": pendigits, "digits": digits}[name]()
     expected = next(join for join in EXPECTED[name]["joins"] if join["metric"] == "euclidean")

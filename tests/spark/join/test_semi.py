@@ -28,7 +28,7 @@ from oracles import join as slow
 from tests.spark.lattice import LATTICE, columns_of, frame_of
 
 
-@pytest.mark.parametrize("how", ["semi", "anti"])
+@pytest.mark.parametrize("how", ["semi", pytest.param("anti", marks=pytest.mark.long)])
 def test_similarity_join__semi_of_one_frame_has_the_ends_of_its_pairs(spark: SparkSession, how: str) -> None:
     points, eps = LATTICE[:40], 1.0
     asked = {"columns": columns_of(points), "cuts": Cuts(n_parts=5)}
@@ -59,7 +59,7 @@ def columns_of_many_types() -> dict[str, Column]:
     }
 
 
-@pytest.mark.parametrize("how", ["semi", "anti"])
+@pytest.mark.parametrize("how", ["anti", pytest.param("semi", marks=pytest.mark.long)])
 def test_similarity_join__semi_shuffles_the_rows_of_left_once_at_most(spark: SparkSession, how: str) -> None:
     """Few ids are broadcast; of more, rows travel with their points; rows that cannot are shuffled again."""
     left, right = (

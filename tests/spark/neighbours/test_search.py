@@ -65,10 +65,7 @@ def expected(
 
 @pytest.mark.parametrize(
     "metric",
-    [
-        pytest.param(each, marks=[pytest.mark.long] * (each.name not in ("euclidean", "haversine")))
-        for each in METRICS
-    ],
+    [pytest.param(each, marks=[pytest.mark.long] * (each.name != "haversine")) for each in METRICS],
     ids=lambda each: each.name,
 )
 def test_knn_join__of_two_frames_is_brute_force(
@@ -93,7 +90,8 @@ def test_knn_join__of_two_frames_is_brute_force(
 
 
 @pytest.mark.parametrize(
-    ("k", "cell_rows"), [pytest.param(1, 4, marks=pytest.mark.long), (5, 4), (59, 4), (5, 1000)]
+    ("k", "cell_rows"),
+    [(5, 4), *(pytest.param(k, rows, marks=pytest.mark.long) for k, rows in ((1, 4), (59, 4), (5, 1000)))],
 )
 def test_knn_join__of_a_frame_with_itself_is_the_librarys_bit_for_bit(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, k: int, cell_rows: int
