@@ -82,15 +82,19 @@ def box_gap(
 
 
 @njit_inner_any_order
-def square_gaps(places: Floats, at: int, low: Floats, high: Floats, node: int) -> tuple[float, float]:
-    """Compute :func:`child_gaps` in squares: so small that a call costs less, which it does for each box."""
-    row, left = np.uint64(at), np.uint64(2 * node + 1)
+def square_gaps(
+    places: Floats, least: int, most: int, low: Floats, high: Floats, node: int
+) -> tuple[float, float]:
+    """Compute :func:`box_gap` of both children of a node and a box, which two rows of ``places`` bound.
+
+    In squares, in any order of the axes: so small that a call costs less, which it does for each box.
+    """
+    near, far, left = np.uint64(least), np.uint64(most), np.uint64(2 * node + 1)
     right = left + np.uint64(1)
     left_gap = right_gap = 0.0
     for i in range(np.uint64(low.shape[1])):
-        value = places[row, i]
-        a = max(low[left, i] - value, value - high[left, i], 0.0)
-        b = max(low[right, i] - value, value - high[right, i], 0.0)
+        a = max(low[left, i] - places[far, i], places[near, i] - high[left, i], 0.0)
+        b = max(low[right, i] - places[far, i], places[near, i] - high[right, i], 0.0)
         left_gap += a * a
         right_gap += b * b
     return left_gap, right_gap
@@ -108,7 +112,7 @@ def child_gaps(
     right = left + np.uint64(1)
     left_gap = right_gap = 0.0
     if norm == SQUARES:
-        left_gap, right_gap = square_gaps(places, at, low, high, node)
+        left_gap, right_gap = square_gaps(places, at, at, low, high, node)
     elif norm == MAXIMUM:
         for i in range(np.uint64(low.shape[1])):
             value = places[row, i]

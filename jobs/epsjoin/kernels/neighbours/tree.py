@@ -133,7 +133,7 @@ def search_tree(
                     gap = plane_gap(embedded, number, low, high, 2 * node + 1)
                     other_gap = plane_gap(embedded, number, low, high, 2 * node + 2)
                 elif norm == SQUARES:
-                    gap, other_gap = square_gaps(embedded, number, low, high, node)
+                    gap, other_gap = square_gaps(embedded, number, number, low, high, node)
                 else:
                     gap, other_gap = child_gaps(norm, embedded, number, low, high, node)
                 node, other = 2 * node + 1, 2 * node + 2

@@ -216,6 +216,7 @@ class _Search:
         self.queries, self.points, self.itself, self.lists = queries, points, itself, lists
         self.metric, self.options, self.k = metric, options, lists.ids.shape[1]
         self.decision = metric.decision(math.inf)
+        self.is_own = queries is points and np.array_equal(itself, np.arange(len(points)))
         self.random = np.random.default_rng(0)
 
     def run(self, rows: Ints) -> None:
@@ -259,23 +260,27 @@ class _Search:
 
     def search(self, tree: PointTree, rows: Ints, progress: ProgressArgument) -> int:
         """Find the k nearest of these queries by the tree; return the number of points compared."""
-        self.lists.sizes[rows] = 0
         with Progress(progress, "k nearest") as shown:
-            compared = tree.search(
-                self.queries, self.itself, rows, self.lists, self.options.n_jobs, shown.show
-            )
+            how = rows, self.lists, self.options.n_jobs, shown.show
+            if self.is_own and tree.has_own_search(self.k):
+                compared = tree.search_own(self.points, *how)
+            else:
+                self.lists.sizes[rows] = 0
+                compared = tree.search(self.queries, self.itself, *how)
         add_counts(self.options.counters, comparisons=compared)
         return compared
 
     def order(self, tree: PointTree, rows: Ints) -> Ints:
         """Order queries so that those that follow one another are near one another."""
-        if self.itself[rows].min() < 0:
+        if not self.is_own:
             return rows[order_by_place(self.queries[rows], self.metric)]
-        query_of = np.full(len(self.points), -1)
-        query_of[self.itself[rows]] = rows
-        of_tree = query_of[tree.names]
-        query_of[tree.names] = -1  # those of surplus points remain
-        return np.concatenate([of_tree[of_tree >= 0], query_of[query_of >= 0]])
+        is_asked = np.zeros(len(self.points), np.bool_)
+        is_asked[rows] = True
+        of_tree = tree.names[is_asked[tree.names]]
+        if len(of_tree) == len(rows):
+            return of_tree
+        is_asked[of_tree] = False  # those of surplus points remain
+        return np.concatenate([of_tree, np.flatnonzero(is_asked)])
 
     def scan(self, rows: Ints) -> None:
         """Find the k nearest of these queries by comparing them with all points."""

@@ -16,6 +16,7 @@ from epsjoin.kernels.neighbours.boxes import BoxTree
 from epsjoin.kernels.neighbours.grow import fill_inner, grow_below, order_by_leaf
 from epsjoin.kernels.neighbours.heaps import NearestLists
 from epsjoin.kernels.neighbours.knn import find_surplus
+from epsjoin.kernels.neighbours.own import search_own
 from epsjoin.kernels.neighbours.plane import search_plane
 from epsjoin.kernels.neighbours.tree import MAX_IN_ORDER, search_tree
 from epsjoin.local.metric import Metric
@@ -132,16 +133,48 @@ class PointTree(NamedTuple):
                 embedded = read_only(self.metric.embed(mine))
                 yield search_tree(decision, norm, self.boxes, self.names, mine, embedded, *of)
 
-        batches = (
-            work(rows[begin : begin + _QUERIES_AT_ONCE]) for begin in range(0, len(rows), _QUERIES_AT_ONCE)
-        )
+        return _count_in_batches(work, rows, n_jobs, show)
+
+    def has_own_search(self, k: int) -> bool:
+        """Whether :meth:`search_own` finds k neighbours."""
+        return self.metric.decision(math.inf).metric == EUCLIDEAN and k <= MAX_IN_ORDER
+
+    def search_own(
+        self,
+        points: Floats,
+        rows: Ints,
+        lists: NearestLists,
+        n_jobs: int = 1,
+        show: Callable[[float], None] | None = None,
+    ) -> int:
+        """Find the k nearest other points of some of the tree's points, whose names are their rows.
+
+        Parameters
+        ----------
+        points : all points, those that the tree leaves out as well.
+        rows : the points to search for, each once, in any order.
+        lists : of all points; those of ``rows`` are filled anew.
+        n_jobs, show : see :meth:`search`.
+
+        Returns
+        -------
+        int
+            The number of points that were compared.
+        """
+        is_asked = np.zeros(len(points), np.bool_)
+        is_asked[rows] = True
+        positions = np.flatnonzero(is_asked[self.names])
         compared = 0
-        with closing(in_order(batches, n_jobs)) as counts:
-            for number, count in enumerate(counts, 1):
-                compared += count
-                if show:
-                    show(min(1.0, number * _QUERIES_AT_ONCE / len(rows)))
-        return compared
+        if len(positions) < len(rows):
+            is_asked[self.names] = False
+            rest = np.flatnonzero(is_asked)
+            lists.sizes[rest] = 0
+            compared = self.search(points, np.arange(len(points)), rest, lists, n_jobs)
+
+        def work(some: Ints) -> Iterator[int]:
+            yield search_own(self.boxes, self.names, read_only(some), lists)
+
+        return compared + _count_in_batches(work, positions, n_jobs, show)
 
     def _is_shared(self, rows: Ints, lists: NearestLists) -> bool:
         """Whether queries that lie together share the boxes that they look at: only where that costs less."""
@@ -153,6 +186,24 @@ class PointTree(NamedTuple):
             and k < n <= _POINTS_PER_QUERY * len(rows)
             and not lists.sizes[rows].any()
         )
+
+
+def _count_in_batches(
+    work: Callable[[Ints], Iterator[int]],
+    queries: Ints,
+    n_jobs: int,
+    show: Callable[[float], None] | None,
+) -> int:
+    """Add up what comes of a few queries at a time, in threads."""
+    begins = range(0, len(queries), _QUERIES_AT_ONCE)
+    batches = (work(queries[begin : begin + _QUERIES_AT_ONCE]) for begin in begins)
+    total = 0
+    with closing(in_order(batches, n_jobs)) as counts:
+        for number, count in enumerate(counts, 1):
+            total += count
+            if show:
+                show(min(1.0, number * _QUERIES_AT_ONCE / len(queries)))
+    return total
 
 
 def count_leaves(n: int) -> int:
