@@ -31,6 +31,7 @@ from epsjoin.local.plan.costs import (
     FILTER_NS_PER_VISIT,
     NS_PER_TERM,
 )
+from epsjoin.local.product.blas import one_thread
 
 _MAX_GRID = 6
 """Maximum number of grid coordinates."""
@@ -170,6 +171,7 @@ def _try_axes(trial: _Trial, simple: Projection) -> Choice:
     return _best_grid(trial, simple._replace(axes=axes))
 
 
+@one_thread()
 def _try_principal_axes(trial: _Trial, simple: Projection) -> Choice:
     centred = _clipped(trial.rows, simple)
     basis = _principal_axes(centred)
@@ -256,6 +258,7 @@ def _clipped(embedded: Floats, projection: Projection) -> Floats:
         return np.minimum(np.maximum(centred, projection.low, out=centred), projection.high, out=centred)
 
 
+@one_thread()  # several wait for one another longer than products of a few rows take
 def _principal_axes(centred: Floats) -> Floats:
     """Orthonormal axes by falling variance, as rows; (e, e) float64."""
     with np.errstate(over="ignore", invalid="ignore"):
