@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
 from epsjoin.kernels.arrays import Bools, Floats, Ints
+from epsjoin.kernels.join.balance import balanced_position, divide_weights
 from epsjoin.kernels.join.cuts import HASH_AXIS, MAX_AXES, cube_sides
 from epsjoin.kernels.join.projection import Projection, axes_by_variance
-from epsjoin.local.plan.projection import row_candidates
+from epsjoin.local.plan.projection import argsort_stable, row_candidates
 
 _MAX_TRIED_AXES = 16
 """Maximum number of axes that are tried, by falling variance: a cut on a flat axis crosses every cube."""
@@ -84,7 +86,7 @@ class Sample(NamedTuple):
         decided pair, of moving a row and of projecting a row on a direction, each for all that one of the
         sample stands for.
     largest_weight : weight of the largest part in rating a cut, as a fraction of all work.
-    columns : (e, m) float64, ``embedded`` by axes.
+    columns : (e + b, m) float64, ``embedded`` by axes, then the middles between both sides.
     orders : all rows by their values on each axis that has been sorted; filled as axes are asked for.
     """
 
@@ -108,8 +110,8 @@ class Sample(NamedTuple):
         """Lower and upper sides of the cubes of these rows, as ``assign`` computes them."""
         turned = axis - self.embedded.shape[1]
         if turned >= 0:
-            return self.lower[turned, rows], self.upper[turned, rows]
-        return cube_sides(self.columns[axis, rows], self.eps / 2.0)
+            return self.lower[turned][rows], self.upper[turned][rows]
+        return cube_sides(self.columns[axis][rows], self.eps / 2.0)
 
     def divide_pairs(self, pair: Ints, axis: int, position: float) -> tuple[Ints, Ints]:
         """The pairs that are decided on either side of a cut.
@@ -138,25 +140,16 @@ class Sample(NamedTuple):
         )
 
     def order(self, rows: Ints, axis: int) -> Ints:
-        """Places in ``rows``, which are ascending, sorted by the values on an axis; ties by row."""
-        m = len(self.embedded)
-        if len(rows) * _SORTED_ROWS_PER_ROW < m:
-            return np.argsort(self.values(rows, axis), kind="stable")
+        """These rows, which are ascending, or all, sorted by their values on an axis; ties by row."""
+        if len(rows) * _SORTED_ROWS_PER_ROW < len(self.embedded):
+            return np.asarray(rows[argsort_stable(self.values(axis)[rows])])
         if axis not in self.orders:
-            self.orders[axis] = np.argsort(self.values(np.arange(m), axis), kind="stable")
-        place = np.full(m, -1)
-        place[rows] = np.arange(len(rows))
-        places = place[self.orders[axis]]
-        return np.asarray(places[places >= 0])
+            self.orders[axis] = argsort_stable(self.values(axis))
+        return self.orders[axis]
 
-    def values(self, rows: Ints, axis: int) -> Floats:
-        """Coordinates of these rows on an axis; along a direction, the middle between their sides."""
-        if axis == HASH_AXIS:
-            return self.hashes[rows]
-        turned = axis - self.embedded.shape[1]
-        if turned >= 0:
-            return np.asarray((self.lower[turned, rows] + self.upper[turned, rows]) / 2.0)
-        return np.asarray(self.columns[axis, rows])
+    def values(self, axis: int) -> Floats:
+        """Coordinates of all rows on an axis; along a direction, the middle between their sides."""
+        return self.hashes if axis == HASH_AXIS else np.asarray(self.columns[axis])
 
 
 def make_leaf(sample: Sample, row: Ints, is_carried: Bools, pair: Ints) -> Leaf:
@@ -172,14 +165,6 @@ def make_leaf(sample: Sample, row: Ints, is_carried: Bools, pair: Ints) -> Leaf:
         + sample.decision_cost * sample.decided.weight * len(pair)
     )
     return Leaf(row, is_carried, pair, candidates, work)
-
-
-def _balanced_position(ascending: Floats, weights: Floats, fraction: float) -> float | None:
-    """Find the value with ``fraction`` of the weight below it, one value at least on either side; or None."""
-    sums = np.cumsum(weights)
-    place = min(int(np.searchsorted(sums, sums[-1] * fraction)), len(sums) - 1)
-    place = max(place, int(np.searchsorted(ascending, ascending[0], "right")))
-    return float(ascending[place]) if place < len(ascending) else None
 
 
 def _divide(sample: Sample, leaf: Leaf, axis: int, position: float) -> Cut:
@@ -253,8 +238,10 @@ def _position(sample: Sample, leaf: Leaf, weights: Floats, axis: int, fraction: 
     if axis == HASH_AXIS:
         own = ~leaf.is_carried
         rows, weights, fraction = rows[own], weights[own], _hash_fraction(leaf, fraction)
-    order = sample.order(rows, axis)
-    return _balanced_position(sample.values(rows[order], axis), weights[order], fraction)
+    of_rows = np.full(len(sample.embedded), -1.0)
+    of_rows[rows] = weights
+    position = balanced_position(sample.order(rows, axis), sample.values(axis), of_rows, fraction)
+    return None if math.isnan(position) else position
 
 
 def _best_axes(
@@ -264,6 +251,7 @@ def _best_axes(
     n_embedded = sample.embedded.shape[1]
     fraction = (n_parts // 2) / n_parts
     rated: list[tuple[float, int, float]] = []
+    on_left, on_right = np.empty(len(weights)), np.empty(len(weights))
     axes = axes_by_variance(sample.embedded[leaf.row])[:_MAX_TRIED_AXES].tolist()
     for axis in [*axes, *range(n_embedded, n_embedded + len(sample.lower))]:
         if len(used) >= MAX_AXES and axis not in used:
@@ -272,14 +260,12 @@ def _best_axes(
         if middle is None:
             continue
         lower, upper = sample.sides(leaf.row, axis)
-        below_middle = float(
-            lower[sample.values(leaf.row, axis) == middle].min()
-        )  # equal rows would all be crossed
+        # equal rows would all be crossed
+        below_middle = float(lower[sample.values(axis)[leaf.row] == middle].min())
         for position in (middle, below_middle):
-            of_left, of_right = lower < position, upper >= position
-            works = float(weights[of_left].sum()), float(weights[of_right].sum())
-            n_rows = int(np.count_nonzero(of_left) + np.count_nonzero(of_right))
-            rated.append((_rate(sample, axis, works, n_rows, n_parts), axis, position))
+            n_left, n_right = divide_weights(lower, upper, weights, position, on_left, on_right)
+            works = float(on_left[:n_left].sum()), float(on_right[:n_right].sum())
+            rated.append((_rate(sample, axis, works, n_left + n_right, n_parts), axis, position))
     best: dict[int, float] = {}
     for _, axis, position in sorted(rated):
         best.setdefault(axis, position)

@@ -112,9 +112,11 @@ def grow_tree(
     n_grid = choose_projection(embedded, round(m * rows_per_row), eps, norm).projection.n_grid
     squared = rows_per_row**2
     basis = _directions(embedded) if norm == SQUARES else np.empty((0, embedded.shape[1]))
+    lower, upper = all_turned_sides(embedded, basis, eps / 2.0)
     sample = Sample(
         embedded,
-        *all_turned_sides(embedded, basis, eps / 2.0),
+        lower,
+        upper,
         hashes,
         decided,
         eps,
@@ -125,7 +127,7 @@ def grow_tree(
         move_cost * rows_per_row,
         term_cost * rows_per_row * embedded.shape[1],
         _LARGEST_PART_WEIGHTS[0],
-        np.ascontiguousarray(embedded.T),
+        np.concatenate((embedded.T, (lower + upper) / 2.0)),
         {},
     )
     all_pairs = np.arange(len(decided.left))
