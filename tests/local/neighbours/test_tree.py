@@ -217,6 +217,16 @@ def test_grow__is_one_tree_however_few_points_are_copied_at_once(metric, n_jobs)
     assert found[0][0] == PointTree.grow(*of).boxes.order.tolist()
 
 
+@pytest.mark.parametrize("d", [1, 3, 4, 6, 13])
+def test_widest_axis__is_the_first_one_on_which_the_rows_lie_widest_apart(d):
+    random = np.random.default_rng(d)
+    order = random.permutation(50)
+    for _ in range(5 * d):
+        points = random.integers(-9, 9, (50, d)) * random.integers(1, 4, d) * 1.0
+        widest = int(np.ptp(points[order[10:40]], axis=0).argmax())
+        assert grow._widest_axis(points, order, 10, 40) == widest
+
+
 class Counting(list):
     """A list that counts how often it is read."""
 
