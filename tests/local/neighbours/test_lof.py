@@ -279,10 +279,10 @@ def test_lof__is_the_same_in_whatever_blocks_points_are_looked_at(monkeypatch):
 @examples(200)
 @given(st.integers(0, 400), SEEDS)
 def test_outlyingness__is_by_factor_then_k_distance_then_row(n, seed):
-    """Runs of ties are short ones and, of more than some 260 rows, long ones."""
+    """Runs of ties are short ones and, of more than some 260 rows, long ones. Some differ in one bit."""
     random = np.random.default_rng(seed)
     k_distance = random.choice([0.0, 0.5, 1.0, math.inf, NAN], n)
-    lof = random.choice([0.9, 1.0, math.inf, NAN], n)
+    lof = random.choice([0.0, -0.0, 1.0, np.nextafter(1.0, 2.0), math.inf, NAN], n)
     expected = twin.rank(list(zip(range(n), plain(k_distance), plain(lof), strict=True)))
     found = order_by_outlyingness(lof, k_distance)
     assert found.tolist() == sorted(expected, key=expected.__getitem__)

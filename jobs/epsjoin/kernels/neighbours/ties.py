@@ -1,8 +1,9 @@
-"""Rows that are sorted by one number, put in the order of a second one where they tie in the first."""
+"""Rows in the order of one number, of a second one where they tie in the first."""
 
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
@@ -10,15 +11,23 @@ from epsjoin.kernels.arrays import Floats, Ints
 _MAX_SHORT = 64
 """Maximum number of rows of a run of ties that is ordered by insertion."""
 
+_SIGN = np.uint64(1 << 63)
+
+Keys = NDArray[np.uint64]
+
 
 @njit
-def _order_short_ties(first: Floats, second: Floats, order: Ints, most: int, long: Ints) -> int:
-    """Order the rows of each short run of ties by the second number, then by row.
+def _order_short_ties(
+    keys: Keys, n_bits: int, first: Floats, second: Floats, order: Ints, most: int, long: Ints
+) -> int:
+    """Write the rows of sorted keys, those of each short run of ties by both numbers, then by row.
 
     Parameters
     ----------
+    keys : (n,) uint64, ascending: the row in the last bits, before it the begin of its first number.
+    n_bits : number of bits of a row, at least 1.
     first, second : (n,) float64, the numbers of the rows; no NaN.
-    order : (n,) int64, the rows by ascending ``first``; modified.
+    order : (n,) int64; written.
     most : number of rows that a short run has at most, at least 1.
     long : (n // (most + 1), 2) int64; the first places of longer runs, which stay as they are, and those
         behind them, are written here.
@@ -32,12 +41,15 @@ def _order_short_ties(first: Floats, second: Floats, order: Ints, most: int, lon
     -----
     O(n most) at worst: by insertion, which is fast for few.
     """
+    bits = np.uint64(n_bits)
+    rows = (np.uint64(1) << bits) - np.uint64(1)
     begin = 0
     n_long = 0
-    while begin < order.size:
-        value = first[order[begin]]
-        end = begin + 1
-        while end < order.size and first[order[end]] == value:
+    while begin < keys.size:
+        value = keys[begin] >> bits
+        end = begin
+        while end < keys.size and keys[end] >> bits == value:
+            order[end] = np.int64(keys[end] & rows)
             end += 1
         if end - begin > most:
             long[n_long, 0] = begin
@@ -47,7 +59,7 @@ def _order_short_ties(first: Floats, second: Floats, order: Ints, most: int, lon
             for place in range(begin + 1, end):
                 row = order[place]
                 at = place
-                while at > begin and _is_before(second, row, order[at - 1]):
+                while at > begin and _is_before(first, second, row, order[at - 1]):
                     order[at] = order[at - 1]
                     at -= 1
                 order[at] = row
@@ -56,23 +68,39 @@ def _order_short_ties(first: Floats, second: Floats, order: Ints, most: int, lon
 
 
 @njit
-def _is_before(second: Floats, row: int, other: int) -> bool:
+def _is_before(first: Floats, second: Floats, row: int, other: int) -> bool:
+    if first[row] != first[other]:
+        return bool(first[row] < first[other])
     return bool(second[row] < second[other] or (second[row] == second[other] and row < other))
 
 
-def order_ties(first: Floats, second: Floats, order: Ints) -> None:
-    """Order the rows of each run of ties by the second number, then by row.
+def order_by_both(first: Floats, second: Floats) -> Ints:
+    """Order rows by the first number, where they tie by the second one, then by row.
 
     Parameters
     ----------
     first, second : (n,) float64, the numbers of the rows; no NaN.
-    order : (n,) int64, the rows by ascending ``first``; modified.
+
+    Returns
+    -------
+    (n,) int64, the rows.
 
     Notes
     -----
-    O(n log n).
+    O(n log n). A key of 8 bytes has the row and as many bits of the first number as fit. Sorting keys takes
+    half as long as ``argsort``, and few rows tie in them that do not tie in the number.
     """
+    n_bits = max(1, (len(first) - 1).bit_length())
+    bits = (first + 0.0).view(np.uint64)  # -0.0 becomes 0.0, its equal
+    keys = np.where(bits & _SIGN, ~bits, bits | _SIGN)
+    keys >>= np.uint64(n_bits)
+    keys <<= np.uint64(n_bits)
+    keys |= np.arange(len(first), dtype=np.uint64)
+    keys.sort()
+    order = np.empty(len(first), np.int64)
     long = np.empty((len(order) // (_MAX_SHORT + 1), 2), np.int64)
-    for begin, end in long[: _order_short_ties(first, second, order, _MAX_SHORT, long)].tolist():
-        rows = np.sort(order[begin:end])
-        order[begin:end] = rows[np.argsort(second[rows], kind="stable")]
+    n_long = _order_short_ties(keys, n_bits, first, second, order, _MAX_SHORT, long)
+    for begin, end in long[:n_long].tolist():
+        rows = order[begin:end]  # ascending
+        order[begin:end] = rows[np.lexsort((second[rows], first[rows]))]
+    return order

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.kernels.neighbours.ties import order_ties
+from epsjoin.kernels.neighbours.ties import order_by_both
 
 MAD_SCALE = 1.4826
 """Ratio of standard deviation to median absolute deviation on normal data: 1 / quantile(3/4)."""
@@ -46,9 +46,7 @@ def order_by_outlyingness(lof: Floats, k_distance: Floats) -> Ints:
     O(n log n).
     """
     factor = np.where(np.isnan(lof), -np.inf, -lof)
-    order = np.argsort(factor)
-    order_ties(factor, np.where(np.isnan(k_distance), -np.inf, -k_distance), order)
-    return order
+    return order_by_both(factor, np.where(np.isnan(k_distance), -np.inf, -k_distance))
 
 
 def robust_spread(points: Floats) -> tuple[Floats, Floats]:
