@@ -9,13 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
 from epsjoin.errors import TableError
 from epsjoin.kernels.ids import IdIndex, index_ids, rows_of
 from epsjoin.lake.arrow import pair_columns
+from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.from_pairs import NearestOfRows, complete
 from epsjoin.local.neighbours.lof import lof_of_nearest
@@ -111,20 +111,26 @@ def rank_on_driver(
     n = len(known.ids)
     lof, k_distance = np.full(n, np.nan), np.full(n, np.nan)
     index = index_ids(known.ids)
+
+    def find_usual() -> Usual:
+        return Usual(*robust_spread(draw(known.ids, coordinates)), tuple(names))
+
     if k < n:
         is_searched = known.degree <= k  # a point counts itself
         near = NearestOfRows(n, k, make, is_searched)
         with ThreadPoolExecutor(1, "epsjoin") as pool:  # the pairs settle the other points meanwhile
             settled = pool.submit(_read_nearest, inputs.pairs, index, known.degree, near, are_candidates)
             coordinates = _read_points(inputs.points, reading, index, make)
+            of_sample = pool.submit(find_usual)
             near.search(np.flatnonzero(is_searched), coordinates, metric, threads, make)
             settled.result()
         found = complete(near, coordinates, eps, metric, n_jobs=threads, make=make)
         lof, k_distance, *_ = lof_of_nearest(found, n_jobs=threads)
+        usual = of_sample.result()
         del near, found
     else:
         coordinates = _read_points(inputs.points, reading, index, make)
-    usual = Usual(*robust_spread(draw(known.ids, coordinates)), tuple(names))
+        usual = find_usual()
     order = order_by_outlyingness(lof, k_distance)
     ranks = np.empty(n, np.int64)
     ranks[order] = np.arange(1, n + 1)
@@ -162,7 +168,7 @@ def _read_clusters(clusters: Iterable[pa.RecordBatch]) -> _Known:
         (
             batch["id"].to_numpy(),
             batch["degree"].to_numpy(),
-            pc.equal(batch["role"], "noise").to_numpy(zero_copy_only=False),
+            batch["cluster_id"].to_numpy() == NOISE,  # sooner read than the role, which is text
         )
         for batch in clusters
     ]

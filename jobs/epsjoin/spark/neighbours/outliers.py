@@ -70,7 +70,7 @@ def run(job: Job, max_on_driver: int = MAX_ON_DRIVER_BYTES) -> dict[str, float]:
     with ExitStack() as done:
         make = room_on_driver(points.n, len(names), k, max_on_driver)
         if make is not None:
-            columns = names_of(STORED), ["id", "role", "degree"], names_of(PAIRS)
+            columns = names_of(STORED), ["id", "cluster_id", "degree"], names_of(PAIRS)
             tables = zip((points, clusters, pairs), columns, strict=True)
             read = DriverInputs(*(table.stream(each) for table, each in tables))
 
