@@ -14,6 +14,7 @@ from scipy.spatial import cKDTree
 
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.kernels.join.codes import deepest_level
+from epsjoin.kernels.join.cuts import HASH_AXIS
 from epsjoin.local.join.parts import join_part
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan import planner
@@ -22,6 +23,7 @@ from epsjoin.local.plan.grow_tree import grow_tree
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.spread import replicate
+from epsjoin.local.sweep.threads import in_ranges
 from oracles import examples, open_sets, papers
 from oracles import join as twin
 
@@ -249,6 +251,20 @@ def test_plan_join__is_the_same_twice():
     points = np.random.default_rng(0).random((5000, 3))
     first, second = (plan_for(points, 0.15, n_parts=9, seed=5).to_json() for _ in range(2))
     assert first == second
+
+
+@pytest.mark.parametrize("n_threads", [2, 3, 30])
+def test_plan_join__is_the_same_in_any_number_of_threads(n_threads):
+    # turned coordinates are chosen, axes and the hash are cut, and there are more leaves than threads
+    random = np.random.default_rng(1)
+    points = np.outer(random.random(9000), np.ones(5)) + random.normal(0.0, 0.05, (9000, 5))
+    points[:2500] = 0.4
+    ids, cuts = np.arange(9000), Cuts("planned", n_parts=12)
+    plan = plan_join(points, ids, 10**6, 0.1, EUCLIDEAN, cuts)
+    in_threads = in_ranges(n_threads, are_long=True)
+    assert plan_join(points, ids, 10**6, 0.1, EUCLIDEAN, cuts, ranges=in_threads).to_json() == plan.to_json()
+    assert plan.n_parts == 12
+    assert {HASH_AXIS, 5} <= set(plan.tree.axis[plan.tree.part < 0].tolist())
 
 
 def test_plan_join__cuts_what_no_axis_can_cut_by_hash():

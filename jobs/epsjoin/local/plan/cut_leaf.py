@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.join.balance import balanced_position, divide_weights
 from epsjoin.kernels.join.cuts import HASH_AXIS, MAX_AXES, cube_sides
 from epsjoin.kernels.join.projection import Projection, axes_by_variance
+from epsjoin.kernels.ranges import Ranges, in_each
 from epsjoin.local.plan.projection import argsort_stable, row_candidates
 
 _MAX_TRIED_AXES = 16
@@ -88,6 +90,7 @@ class Sample(NamedTuple):
     largest_weight : weight of the largest part in rating a cut, as a fraction of all work.
     columns : (e + b, m) float64, ``embedded`` by axes, then the middles between both sides.
     orders : all rows by their values on each axis that has been sorted; filled as axes are asked for.
+    ranges : how ranges of axes, and of leaves, are worked on.
     """
 
     embedded: Floats
@@ -105,6 +108,7 @@ class Sample(NamedTuple):
     largest_weight: float
     columns: Floats
     orders: dict[int, Ints]
+    ranges: Ranges
 
     def sides(self, rows: Ints, axis: int) -> tuple[Floats, Floats]:
         """Lower and upper sides of the cubes of these rows, as ``assign`` computes them."""
@@ -249,27 +253,34 @@ def _best_axes(
 ) -> list[tuple[int, float]]:
     """Find the axes and directions that are rated best by the leaf's weights, each with its cut."""
     n_embedded = sample.embedded.shape[1]
-    fraction = (n_parts // 2) / n_parts
-    rated: list[tuple[float, int, float]] = []
-    on_left, on_right = np.empty(len(weights)), np.empty(len(weights))
-    axes = axes_by_variance(sample.embedded[leaf.row])[:_MAX_TRIED_AXES].tolist()
-    for axis in [*axes, *range(n_embedded, n_embedded + len(sample.lower))]:
-        if len(used) >= MAX_AXES and axis not in used:
-            continue
-        middle = _position(sample, leaf, weights, axis, fraction)
-        if middle is None:
-            continue
-        lower, upper = sample.sides(leaf.row, axis)
-        # equal rows would all be crossed
-        below_middle = float(lower[sample.values(axis)[leaf.row] == middle].min())
-        for position in (middle, below_middle):
-            n_left, n_right = divide_weights(lower, upper, weights, position, on_left, on_right)
-            works = float(on_left[:n_left].sum()), float(on_right[:n_right].sum())
-            rated.append((_rate(sample, axis, works, n_left + n_right, n_parts), axis, position))
+    flat = axes_by_variance(sample.embedded[leaf.row])[:_MAX_TRIED_AXES].tolist()
+    axes = [*flat, *range(n_embedded, n_embedded + len(sample.lower))]
+    if len(used) >= MAX_AXES:
+        axes = [axis for axis in axes if axis in used]
+    rated = in_each(sample.ranges, axes, lambda axis: _rate_axis(sample, leaf, weights, axis, n_parts))
     best: dict[int, float] = {}
-    for _, axis, position in sorted(rated):
+    for _, axis, position in sorted(chain.from_iterable(rated)):
         best.setdefault(axis, position)
     return list(best.items())[:_MAX_DIVIDED_AXES]
+
+
+def _rate_axis(
+    sample: Sample, leaf: Leaf, weights: Floats, axis: int, n_parts: int
+) -> list[tuple[float, int, float]]:
+    """Rate two cuts of an axis by the leaf's weights: the rating, the axis, and the position of each."""
+    middle = _position(sample, leaf, weights, axis, (n_parts // 2) / n_parts)
+    if middle is None:
+        return []
+    lower, upper = sample.sides(leaf.row, axis)
+    # equal rows would all be crossed
+    below_middle = float(lower[sample.values(axis)[leaf.row] == middle].min())
+    on_left, on_right = np.empty(len(weights)), np.empty(len(weights))
+    rated = []
+    for position in (middle, below_middle):
+        n_left, n_right = divide_weights(lower, upper, weights, position, on_left, on_right)
+        works = float(on_left[:n_left].sum()), float(on_right[:n_right].sum())
+        rated.append((_rate(sample, axis, works, n_left + n_right, n_parts), axis, position))
+    return rated
 
 
 def best_cut(sample: Sample, leaf: Leaf, used: set[int], room: float, n_parts: int) -> Cut | None:

@@ -15,6 +15,7 @@ import numpy as np
 from epsjoin.kernels.arrays import Floats
 from epsjoin.kernels.join.cuts import HASH_AXIS, CutTree, all_turned_sides
 from epsjoin.kernels.join.projection import SQUARES
+from epsjoin.kernels.ranges import Ranges, in_each, in_one_range
 from epsjoin.local.plan.cut_leaf import Cut, DecidedPairs, Leaf, Sample, allot_parts, best_cut, make_leaf
 from epsjoin.local.plan.cut_tree import Nodes
 from epsjoin.local.plan.projection import choose_projection, principal_axes, row_candidates, simple_projection
@@ -76,6 +77,7 @@ def grow_tree(
     term_cost: float,
     max_rows: float,
     max_leaf_rows: float,
+    ranges: Ranges = in_one_range,
 ) -> GrownTree:
     """Fit a tree of cuts to a sample, its leaves of equal work.
 
@@ -95,6 +97,7 @@ def grow_tree(
     max_rows : rows that the sample must not exceed in all leaves; may be infinite.
     max_leaf_rows : rows of the sample above which a leaf is cut even if that makes more than ``n_parts``
         leaves; may be infinite. A leaf keeps more where no cut helps, or leaves would exceed ``max_rows``.
+    ranges : how ranges of axes, and of leaves, are worked on.
 
     Returns
     -------
@@ -109,7 +112,7 @@ def grow_tree(
     uneven is grown again with more weight on the largest part; of all, that whose largest part is smallest.
     """
     m = len(embedded)
-    n_grid = choose_projection(embedded, round(m * rows_per_row), eps, norm).projection.n_grid
+    n_grid = choose_projection(embedded, round(m * rows_per_row), eps, norm, ranges=ranges).projection.n_grid
     squared = rows_per_row**2
     basis = _directions(embedded) if norm == SQUARES else np.empty((0, embedded.shape[1]))
     lower, upper = all_turned_sides(embedded, basis, eps / 2.0)
@@ -129,6 +132,7 @@ def grow_tree(
         _LARGEST_PART_WEIGHTS[0],
         np.concatenate((embedded.T, (lower + upper) / 2.0)),
         {},
+        ranges,
     )
     all_pairs = np.arange(len(decided.left))
     root = make_leaf(sample, np.arange(m), np.zeros(m, np.bool_), all_pairs)
@@ -306,10 +310,10 @@ def _made_anew(sample: Sample, leaf: Leaf) -> Leaf:
 def _candidates(sample: Sample, leaves: list[Leaf], rows_per_row: float) -> float:
     """Estimate the candidates of all leaves, each with its own coordinates; of many, some are counted."""
     counted = leaves[:: -(-len(leaves) // _MAX_COUNTED_LEAVES)]
-    candidates = 0.0
-    for leaf in counted:
+
+    def count(leaf: Leaf) -> float:
         values = sample.embedded[leaf.row]
         chosen = choose_projection(values, round(len(values) * rows_per_row), sample.eps, sample.simple.norm)
-        of_rows = row_candidates(values, leaf.is_carried, sample.eps, chosen.projection)
-        candidates += float(of_rows.sum())
-    return candidates * len(leaves) / len(counted)
+        return float(row_candidates(values, leaf.is_carried, sample.eps, chosen.projection).sum())
+
+    return sum(in_each(sample.ranges, counted, count)) * len(leaves) / len(counted)

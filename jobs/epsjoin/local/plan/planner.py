@@ -18,6 +18,7 @@ from epsjoin.kernels.arrays import Bytes, Floats, Ints
 from epsjoin.kernels.join import codes as join_codes
 from epsjoin.kernels.join.cuts import CutTree, hash_ids
 from epsjoin.kernels.join.projection import Projection
+from epsjoin.kernels.ranges import Ranges, in_one_range
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.costs import (
     NS_PER_MOVED_ROW,
@@ -55,6 +56,7 @@ def plan_join(
     cuts: Cuts,
     expected_pairs: float | None = None,
     sides: SampledSides | None = None,
+    ranges: Ranges = in_one_range,
 ) -> JoinPlan:
     """Choose the cuts of a join on a sample of its rows.
 
@@ -70,6 +72,7 @@ def plan_join(
     sides : of two tables: whose rows the sample has. Then the sample's rows are in random order, pairs, rows
         and candidates are expected of the join of both, and a part's largest number of rows is of both. The
         cuts are fitted to all rows, whatever table they are of. By default one table is joined with itself.
+    ranges : how ranges of axes, and of leaves, are worked on.
 
     Returns
     -------
@@ -93,13 +96,13 @@ def plan_join(
     assumes uniform data.
     """
     max_rows = math.inf if cuts.most_part_rows is None else cuts.most_part_rows
-    plan = _plan_once(sample, sample_ids, n_rows, eps, metric, cuts, expected_pairs, sides)
+    plan = _plan_once(sample, sample_ids, n_rows, eps, metric, cuts, expected_pairs, sides, ranges)
     n_parts = cuts.n_parts
     while plan.expected_part_rows > max_rows:
         # parts are of equal work, not of equal rows: some more than the ratio of rows
         n_parts = math.ceil(max(n_parts, plan.n_parts) * min(4.0, 1.2 * plan.expected_part_rows / max_rows))
         cuts = replace(cuts, n_parts=n_parts, least_part_seconds=0.0)
-        finer = _plan_once(sample, sample_ids, n_rows, eps, metric, cuts, plan.expected_pairs, sides)
+        finer = _plan_once(sample, sample_ids, n_rows, eps, metric, cuts, plan.expected_pairs, sides, ranges)
         if finer.n_parts <= plan.n_parts or finer.n_parts > len(sample):
             raise BudgetError(
                 f"the largest of {plan.n_parts:,} parts would have about {plan.expected_part_rows:,.0f} "
@@ -120,6 +123,7 @@ def _plan_once(
     cuts: Cuts,
     expected_pairs: float | None,
     sides: SampledSides | None,
+    ranges: Ranges,
 ) -> JoinPlan:
     """Plan with the parts that ``cuts`` aims at, however many rows the largest has."""
     eps = metric.check_eps(eps)
@@ -135,7 +139,7 @@ def _plan_once(
         width = float((embedded.max(axis=0) - low).max()) if m else 0.0
     width = width if math.isfinite(width) else 0.0  # one cell: slow but exact
     scale = n_rows / m if m else 0.0
-    in_one_part = choose_projection(embedded, m, embedded_eps, metric.norm)
+    in_one_part = choose_projection(embedded, m, embedded_eps, metric.norm, ranges=ranges)
     projection = in_one_part.projection
     pairs = expected_pairs
     if pairs is None:
@@ -148,7 +152,8 @@ def _plan_once(
         affordable = min(cuts.n_parts, expected / cuts.least_part_seconds)
         cuts = replace(cuts, n_parts=max(1, math.ceil(affordable)))
     if cuts.kind == "planned":
-        made = _cut_planned(grow_parts(points, embedded, sample_ids, n_rows, eps, metric, cuts, projection))
+        of = n_rows, eps, metric, cuts, projection, ranges
+        made = _cut_planned(grow_parts(points, embedded, sample_ids, *of))
     else:
         made = _cut_regular(embedded, low, width, embedded_eps, cuts, n_rows)
     plan = JoinPlan(
@@ -239,13 +244,14 @@ def grow_parts(
     metric: Metric,
     cuts: Cuts,
     projection: Projection,
+    ranges: Ranges = in_one_range,
 ) -> GrownTree:
     """Fit a tree of planned cuts to a sample, or some of its rows; the work of its parts is in nanoseconds.
 
     Parameters
     ----------
     points, embedded : (m, d) and (m, e) float64, the sample; ids : (m,) int64. Not modified.
-    n_rows, eps, metric, cuts : see :func:`plan_join`.
+    n_rows, eps, metric, cuts, ranges : see :func:`plan_join`.
     projection : for a window sweep over the sample.
     """
     n_sample, n_embedded = embedded.shape
@@ -273,6 +279,7 @@ def grow_parts(
         term_cost=NS_PER_TERM,
         max_rows=max_sample_rows(m, cuts.replication_budget),
         max_leaf_rows=max_leaf_rows,
+        ranges=ranges,
     )
     times = n_sample / m if m else 1.0
     return grown._replace(rows=round(times * grown.rows), candidates=times**2 * grown.candidates)

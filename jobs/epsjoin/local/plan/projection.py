@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +22,7 @@ from epsjoin.kernels.join.survivors import WAITING
 from epsjoin.kernels.join.vectors import BLOCK
 from epsjoin.kernels.join.window import is_done, new_state, window_rows, window_sweep
 from epsjoin.kernels.join.window_keys import SELF_MEETINGS, sort_keys, window_candidates
-from epsjoin.kernels.ranges import Ranges, in_one_range
+from epsjoin.kernels.ranges import Ranges, in_each, in_one_range
 from epsjoin.local.plan.costs import (
     FILTER_NS_PER_BLOCK,
     FILTER_NS_PER_COORDINATE,
@@ -161,9 +160,7 @@ def choose_projection(
         if choice.nanoseconds < _COSTLY_NANOSECONDS or is_quick:
             return choice
     kinds = (_try_axes, _try_principal_axes) if may_rotate else (_try_axes,)
-    choices = ranges(len(kinds), lambda _, begin, end: [one(trial, simple) for one in kinds[begin:end]])
-    best: Choice = min(chain.from_iterable(choices), key=_nanoseconds)
-    return best
+    return min(in_each(ranges, kinds, lambda one: one(trial, simple)), key=_nanoseconds)
 
 
 def _try_axes(trial: _Trial, simple: Projection) -> Choice:

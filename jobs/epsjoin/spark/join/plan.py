@@ -27,6 +27,7 @@ from epsjoin.local.plan.two_tables import SampledSides
 from epsjoin.local.plan.ways import Tables, choose_way
 from epsjoin.local.product.blas import one_thread
 from epsjoin.local.scale import scale_metric
+from epsjoin.local.sweep.threads import in_ranges
 from epsjoin.params import RunParams
 from epsjoin.spark.job import Job
 from epsjoin.spark.points import Points, right_seed
@@ -37,6 +38,9 @@ _MIN_SAMPLE_ROWS = 1_000
 _MIN_PART_SECONDS = 0.05
 """Minimum seconds of work in a part of frames: in a session that stands, planning a part and starting its
 task takes time, too."""
+
+_MAX_THREADS = 2
+"""Number of threads that plan, while no task runs; more would wait for one another's Python."""
 
 
 def expectation(job: Job, points: Points, sample: Floats | None = None) -> Expectation:
@@ -69,7 +73,8 @@ def plan_run(job: Job, points: Points, eps: float) -> JoinPlan:
     cuts = cuts_of(params, points.n, len(source.axes))
     ids, sample = points.sample(cuts.sample_rows, params.seed)
     expected = expectation(job, points, sample).refuse_too_many(eps, params.max_pairs, source.unit)
-    plan = plan_join(sample, ids, points.n, eps, get_metric(source.point_metric), cuts, expected.pairs)
+    metric, ranges = get_metric(source.point_metric), in_ranges(_MAX_THREADS, are_long=True)
+    plan = plan_join(sample, ids, points.n, eps, metric, cuts, expected.pairs, ranges=ranges)
     plan = replace(plan, parts=expect_parts(plan, sample, ids, points.n))
     cuts_in_words = f"{_describe_cuts(plan)}, {counted(plan.n_parts, 'part')}"
     say(
@@ -202,7 +207,8 @@ def plan_samples(
     sides = None
     if len(samples) == 2:
         sides = SampledSides(np.arange(len(ids)) >= len(samples[0][0]), (n_rows[0], n_rows[1]))
-    plan = plan_join(sample, ids, sum(n_rows), threshold, metric, cuts, expected, sides)
+    ranges = in_ranges(_MAX_THREADS, are_long=True)
+    plan = plan_join(sample, ids, sum(n_rows), threshold, metric, cuts, expected, sides, ranges)
     return replace(plan, parts=expect_parts(plan, sample, ids, sum(n_rows), sides))
 
 
