@@ -31,6 +31,9 @@ _MIN_SHARED = 5
 _POINTS_PER_QUERY = 2
 """And if no more points come to each query: with more, the bounds that queries give one another are wide."""
 
+_MAX_OWN_IN_PLANE = 12
+"""Number of neighbours up to which points of the plane go down by leaves: with more, sharing costs less."""
+
 LEAF_POINTS = 32
 """Maximum number of points of a leaf: they are compared side by side."""
 
@@ -136,8 +139,9 @@ class PointTree(NamedTuple):
         return _count_in_batches(work, rows, n_jobs, show)
 
     def has_own_search(self, k: int) -> bool:
-        """Whether :meth:`search_own` finds k neighbours."""
-        return self.metric.decision(math.inf).metric == EUCLIDEAN and k <= MAX_IN_ORDER
+        """Whether :meth:`search_own` finds k neighbours, and :meth:`search` does not cost less."""
+        most = _MAX_OWN_IN_PLANE if self.boxes.places.shape[1] == 2 else MAX_IN_ORDER
+        return self.metric.decision(math.inf).metric == EUCLIDEAN and k <= most
 
     def search_own(
         self,
