@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +20,7 @@ from epsjoin.kernels.neighbours.plane import search_plane
 from epsjoin.kernels.neighbours.tree import MAX_IN_ORDER, search_tree
 from epsjoin.local.metric import Metric
 from epsjoin.local.scratch import MakeArray
-from epsjoin.local.sweep.threads import in_any_order, in_order
+from epsjoin.local.sweep.threads import in_any_order
 
 _QUERIES_AT_ONCE = 4096
 """Number of queries that a thread searches for before it takes the next ones."""
@@ -127,14 +126,13 @@ class PointTree(NamedTuple):
         decision, norm = self.metric.decision(math.inf), self.metric.norm
         is_shared = self._is_shared(rows, lists)
 
-        def work(some: Ints) -> Iterator[int]:
+        def work(some: Ints) -> int:
             mine = read_only(queries[some])
             of = itself, read_only(some), lists
             if is_shared:
-                yield search_plane(decision, self.boxes, self.names, mine, *of)
-            else:
-                embedded = read_only(self.metric.embed(mine))
-                yield search_tree(decision, norm, self.boxes, self.names, mine, embedded, *of)
+                return search_plane(decision, self.boxes, self.names, mine, *of)
+            embedded = read_only(self.metric.embed(mine))
+            return search_tree(decision, norm, self.boxes, self.names, mine, embedded, *of)
 
         return _count_in_batches(work, rows, n_jobs, show)
 
@@ -175,8 +173,8 @@ class PointTree(NamedTuple):
             lists.sizes[rest] = 0
             compared = self.search(points, np.arange(len(points)), rest, lists, n_jobs)
 
-        def work(some: Ints) -> Iterator[int]:
-            yield search_own(self.boxes, self.names, read_only(some), lists)
+        def work(some: Ints) -> int:
+            return search_own(self.boxes, self.names, read_only(some), lists)
 
         return compared + _count_in_batches(work, positions, n_jobs, show)
 
@@ -193,21 +191,21 @@ class PointTree(NamedTuple):
 
 
 def _count_in_batches(
-    work: Callable[[Ints], Iterator[int]],
-    queries: Ints,
-    n_jobs: int,
-    show: Callable[[float], None] | None,
+    work: Callable[[Ints], int], queries: Ints, n_jobs: int, show: Callable[[float], None] | None
 ) -> int:
     """Add up what comes of a few queries at a time, in threads."""
     begins = range(0, len(queries), _QUERIES_AT_ONCE)
-    batches = (work(queries[begin : begin + _QUERIES_AT_ONCE]) for begin in begins)
-    total = 0
-    with closing(in_order(batches, n_jobs)) as counts:
-        for number, count in enumerate(counts, 1):
-            total += count
-            if show:
-                show(min(1.0, number * _QUERIES_AT_ONCE / len(queries)))
-    return total
+    n_done = 0
+
+    def count(_: int) -> None:
+        nonlocal n_done
+        n_done += 1
+        if show:
+            show(n_done / len(begins))
+
+    return sum(
+        in_any_order(begins, lambda begin: work(queries[begin : begin + _QUERIES_AT_ONCE]), n_jobs, count)
+    )
 
 
 def count_leaves(n: int) -> int:
