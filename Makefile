@@ -92,7 +92,7 @@ test-joins: $(JOBS) $(JARS) ## the third that joins: pairs, best matches, cluste
 test-engine: $(JOBS) $(JARS) ## and what all steps use
 	$(PYTEST) tests/spark -m "not long" $(foreach folder,$(STEPS) $(JOINS),--ignore $(folder))
 
-test-long: setup ## what takes long and finds what shorter tests hardly miss: real kills, two runs, millions; not in make test
+test-long: setup ## what takes long and mostly finds no more than the rest: real kills, two runs, millions; not in make test
 	$(PYTEST) tests/local tests/lake tests/source tests/benchmarks tests/spark tests/end_to_end -m long
 	env EPSJOIN_EXAMPLES=all $(PYTEST) $(foreach folder,dags spark end_to_end,--ignore tests/$(folder)) -m "hypothesis and not long"
 
