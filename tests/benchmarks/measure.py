@@ -22,6 +22,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
+from .free_memory import take_back
+
 if TYPE_CHECKING:  # numpy must not be loaded before the number of its threads is set
     from .contenders import Contender
     from .sets import Points
@@ -60,6 +62,7 @@ def in_own_process(function: Callable[..., T], *arguments: Any) -> T:
 
 def timed(work: Callable[[], Any]) -> Run:
     gc.collect()
+    take_back()
     wall, cpu = time.perf_counter(), time.process_time()
     answer = work()
     return Run(time.process_time() - cpu, time.perf_counter() - wall, answer)

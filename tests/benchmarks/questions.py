@@ -319,15 +319,13 @@ def consume(make: Callable[[], Any], pairs: int) -> Streamed:
     eps = float(f"{high:.3g}")
     sum(len(batch.left) for batch in iter_self_join(points[:: max(1, len(points) // 2_000)].copy(), eps))
     sizes: list[int] = []
-    runs = []
 
     def join() -> None:
-        runs.append(timed(lambda: sizes.extend(len(batch.left) for batch in iter_self_join(points, eps))))
+        sizes.extend(len(batch.left) for batch in iter_self_join(points, eps))
 
-    peak = growth_bytes(join)
-    run = runs[0]
+    run = timed(lambda: growth_bytes(join))
     expected = estimate(points, eps).pairs
-    return Streamed(points.shape, eps, expected, sum(sizes), len(sizes), run.cpu, run.wall, peak)
+    return Streamed(points.shape, eps, expected, sum(sizes), len(sizes), run.cpu, run.wall, run.answer)
 
 
 def stream(call: Call, make: Callable[[], Any] = skin, pairs: int = STREAM_PAIRS) -> Answer:

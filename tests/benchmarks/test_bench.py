@@ -16,6 +16,7 @@ from benchmarks import __main__ as command
 from benchmarks import (
     contenders,
     increments,
+    measure,
     neighbours,
     parts,
     plans,
@@ -31,7 +32,7 @@ from benchmarks.contenders import (
     epsjoin_pairs,
     sklearn_clusters,
 )
-from benchmarks.measure import growth_bytes, in_own_process, race
+from benchmarks.measure import growth_bytes, in_own_process, race, timed
 from benchmarks.on_spark import RUN, lake_with_points
 from benchmarks.page import BEGIN, END, put, spread, table
 from benchmarks.questions import Answer, Curve
@@ -116,14 +117,24 @@ def test_joins__a_wrong_count_in_one_round_is_seen():
     assert not answer.is_right
 
 
+def test_timed__has_memory_at_hand_before_its_clock_starts(monkeypatch):
+    order = []
+    with monkeypatch.context() as patch:
+        patch.setattr(measure, "take_back", lambda: order.append("memory"))
+        patch.setattr(measure.time, "perf_counter", lambda: order.append("clock") or 0.0)
+        run = timed(lambda: order.append("work"))
+    assert order == ["memory", "clock", "work", "clock"]
+    assert run.wall == 0.0
+
+
 def test_race__contenders_take_turns_in_beginning(tmp_path):
     np.save(tmp_path / "points.npy", TINY.make())
     calls = []
     both = {name: lambda *_, name=name: calls.append(name) for name in ("a", "b")}
     rounds = race(both, tmp_path / "points.npy", 0.1, 3)
-    warm, *timed = (calls[i : i + 2] for i in range(0, len(calls), 2))
+    warm, *measured = (calls[i : i + 2] for i in range(0, len(calls), 2))
     assert warm == ["a", "b"]
-    assert timed == [["a", "b"], ["b", "a"], ["a", "b"]]
+    assert measured == [["a", "b"], ["b", "a"], ["a", "b"]]
     assert [sorted(one) for one in rounds] == [["a", "b"]] * 3
 
 
