@@ -112,7 +112,7 @@ def test_warning_of_many_increments__ends_when_all_points_are_joined(
 @pytest.mark.parametrize(
     ("points", "params"),
     [
-        (square(300) * 1e6, {"eps": 1.0}),  # all is noise
+        pytest.param(square(300) * 1e6, {"eps": 1.0}, marks=pytest.mark.long),  # all is noise
         (np.concatenate([square(300) * 1e6, np.zeros((6, 2))]), {"eps": 1.0}),  # noise but for one cluster
         (np.zeros((1, 2)), {"eps": 1.0, "min_pts": 1}),  # one point is its own cluster, whatever eps is
     ],

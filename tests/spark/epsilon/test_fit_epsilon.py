@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
 from epsjoin.lake import slices
@@ -60,29 +61,43 @@ def test_fit_epsilon__refuses_too_many_pairs_and_names_the_eps_that_fits(
         fit_epsilon.run(job)
 
 
+@pytest.mark.parametrize(
+    ("points", "within", "too_many", "max_pairs", "tolerance"),
+    [
+        (pendigits, (0.302, 59_888), (0.6, 660_734), 100_000, 0.0),
+        pytest.param(skin, (0.15, 929_220_814), (1.5, 1.032e10), 10**9, 0.05, marks=pytest.mark.long),
+    ],
+    ids=["pendigits", "skin"],
+)
 def test_fit_epsilon_and_replicate__take_what_fits_and_refuse_the_rest_by_the_same_number(
-    make_job: JobMaker, tmp_path: Path
+    make_job: JobMaker,
+    tmp_path: Path,
+    points: Callable[[], NDArray[np.float64]],
+    within: tuple[float, int],
+    too_many: tuple[float, float],
+    max_pairs: int,
+    tolerance: float,
 ) -> None:
-    """True pairs: 929,220,814 within 0.15, 1.032e10 within 1.5 (scipy's trees)."""
-    job = job_on(make_job, tmp_path, skin(), {"eps": 0.15, "max_pairs": 1_000_000_000})
+    """True pairs within an eps by scipy's trees; all rows of pendigits are in the sample."""
+    job = job_on(make_job, tmp_path, points(), {"eps": within[0], "max_pairs": max_pairs})
     ingest.run(job)
 
     def at(eps: float) -> Job:
         return replace(job, params=replace(job.params, eps=eps))
 
     expected = fit_epsilon.run(job)["expected_pairs"]
-    assert expected == pytest.approx(929_220_814, rel=0.05)
+    assert expected == pytest.approx(within[1], rel=tolerance)
     replicate.run(job)
     for table in ("epsilon", "join_plan"):
         assert slices.read_row(job.lake, Slice(table, RUN))["expected_pairs"] == expected
-    with pytest.raises(BudgetError, match="1,000,000,000 are allowed") as refused:
-        fit_epsilon.run(at(1.5))
+    with pytest.raises(BudgetError, match=f"{max_pairs:,} are allowed") as refused:
+        fit_epsilon.run(at(too_many[0]))
     said = re.search(r"eps (\S+) would give about (\S+) pairs .* fits is about (\S+)$", str(refused.value))
     assert said is not None
-    assert float(said[1]) == 1.5
-    assert float(said[2]) == pytest.approx(1.032e10, rel=0.05)
+    assert float(said[1]) == too_many[0]
+    assert float(said[2]) == pytest.approx(too_many[1], rel=0.05)
     largest = at(float(said[3]))
-    assert fit_epsilon.run(largest)["expected_pairs"] == pytest.approx(1e9, rel=0.01)
+    assert fit_epsilon.run(largest)["expected_pairs"] == pytest.approx(max_pairs, rel=0.01)
     replicate.run(largest)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.sql import SparkSession
 
 from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
@@ -15,7 +17,7 @@ from epsjoin.spark.epsilon.k_distances import FACTORS, PairCounts, k_distances, 
 from epsjoin.spark.job import Job
 from epsjoin.spark.report.gather import gather
 from epsjoin.spark.stored import StoredSlice
-from tests.spark.conftest import JobMaker
+from tests.spark.conftest import JobMaker, copy_of, new_job
 from tests.spark.two_runs import job_on, run_steps, snapshot, some_rows
 from tests.tiny import RUN
 
@@ -29,10 +31,16 @@ def counts_of(job: Job) -> PairCounts:
     return PairCounts(radius, pairs, *law, row["n_points"], row["n_sample"])
 
 
-def test_k_distances__are_counted_on_all_points(make_job: JobMaker, tmp_path: Path) -> None:
-    rows = some_rows()
-    snapshot(tmp_path, RUN, rows)
-    job = run_steps(job_on(make_job, RUN))
+@pytest.fixture(scope="module")
+def of_some_rows(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Job:
+    """A run of all steps; to be copied, never to be changed."""
+    folder = tmp_path_factory.mktemp("some_rows")
+    snapshot(folder, RUN, some_rows())
+    return run_steps(job_on(partial(new_job, spark, folder), RUN))
+
+
+def test_k_distances__are_counted_on_all_points(of_some_rows: Job) -> None:
+    job, rows = of_some_rows, some_rows()
     where = Fingerprints(job.lake, RUN).slice("outliers")
     curve = k_distances(StoredSlice.of(job, where), 1.5)
 
@@ -96,12 +104,9 @@ def test_k_distances__of_far_points_need_no_fit(make_job: JobMaker, tmp_path: Pa
     assert "None" not in render(found)
 
 
-def test_k_distances__of_a_slice_of_the_contract_before_end_at_eps(
-    make_job: JobMaker, tmp_path: Path
-) -> None:
+def test_k_distances__of_a_slice_of_the_contract_before_end_at_eps(of_some_rows: Job, tmp_path: Path) -> None:
     """Its tables know no k-distance beyond eps, and have a column that says so."""
-    snapshot(tmp_path, RUN, some_rows())
-    job = run_steps(job_on(make_job, RUN))
+    job = copy_of(of_some_rows, tmp_path / "copy")
     where = Fingerprints(job.lake, RUN).slice("outliers")
     rows = slices.read_slice(job.lake, where)
     known = [None if value > 1.5 else value for value in rows["k_distance"].to_pylist()]
