@@ -59,7 +59,8 @@ def test_bestmatch_join__of_earthquakes_finds_what_other_programs_found(
     assert {name: counted[name] for name in counted.asDict() if name not in sums} == {
         name: wanted[name] for name in counted.asDict() if name not in sums
     }
-    assert epsjoin.spark.bestmatch_join(*frames, how="inner", **given).count() == wanted["inner"]
+    if part == "all":  # inner joins of few rows are tried in test_sql.py
+        assert epsjoin.spark.bestmatch_join(*frames, how="inner", **given).count() == wanted["inner"]
 
 
 def test_bestmatch_join__of_earthquakes_by_time_alone_is_merge_asof(spark: SparkSession) -> None:

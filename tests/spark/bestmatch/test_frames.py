@@ -74,13 +74,14 @@ def expected(how: str, take: str = "all", orders: Any = ORDERS) -> list[Row]:
 @pytest.mark.parametrize(
     ("how", "take", "kind", "n_parts"),
     [
-        ("left", "all", "planned", 2),
+        pytest.param("left", "all", "planned", 2, marks=pytest.mark.long),
         pytest.param("left", "one", "planned", 16, marks=pytest.mark.long),
         ("right", "all", "regular", 7),
-        ("outer", "all", "planned", 16),
+        pytest.param("outer", "all", "planned", 16, marks=pytest.mark.long),
         ("outer", "one", "regular", 2),
         pytest.param("inner", "all", "planned", 16, marks=pytest.mark.long),
-        ("inner", "one", "planned", 1),
+        ("inner", "one", "planned", 16),
+        pytest.param("inner", "one", "planned", 1, marks=pytest.mark.long),
     ],
 )
 def test_bestmatch_join__of_frames_is_that_of_arrays(
@@ -130,7 +131,7 @@ def test_bestmatch_join__of_frames_is_the_definition(spark: SparkSession) -> Non
     assert len(at_eps) > 20
 
 
-@pytest.mark.parametrize("how", ["left", "outer"])
+@pytest.mark.parametrize("how", ["left", pytest.param("outer", marks=pytest.mark.long)])
 def test_bestmatch_join__does_not_depend_on_the_order_and_partitions_of_rows(
     spark: SparkSession, how: Any
 ) -> None:
@@ -223,7 +224,9 @@ def test_bestmatch_join__of_whole_points_is_that_of_columns(spark: SparkSession)
     assert rows_of(found) == expected("right", orders=[Closest(0, eps=3.0), Closest(3, eps=0.0)])
 
 
-@pytest.mark.parametrize(("how", "times"), [("left", 2), ("outer", 3), ("inner", 2)])
+@pytest.mark.parametrize(
+    ("how", "times"), [pytest.param("left", 2, marks=pytest.mark.long), ("outer", 3), ("inner", 2)]
+)
 def test_bestmatch_join__shuffles_rows_once_and_what_is_best_once_for_each_side(
     spark: SparkSession, how: Any, times: int
 ) -> None:

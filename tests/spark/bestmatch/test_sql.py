@@ -19,7 +19,9 @@ EPS = [0.3, math.inf, 0.2]
 LEFT, RIGHT = (np.random.default_rng(seed).integers(-4, 5, (60, 3)) * 0.1 for seed in (1, 2))
 
 
-@pytest.mark.parametrize("how", ["inner", "left", "right", "outer"])
+@pytest.mark.parametrize(
+    "how", ["inner", "outer", *(pytest.param(how, marks=pytest.mark.long) for how in ("left", "right"))]
+)
 def test_bestmatch_sql__run_by_spark_is_the_join_of_arrays_and_of_frames(
     spark: SparkSession, how: Any
 ) -> None:

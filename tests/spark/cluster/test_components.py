@@ -75,11 +75,15 @@ def many_graphs(seed: int) -> Edges:
 
 
 @pytest.mark.parametrize(
-    "n_parts", [pytest.param(1, marks=pytest.mark.long), pytest.param(3, marks=pytest.mark.long), 8]
+    ("is_tree", "n_parts"),
+    [
+        (True, 8),
+        pytest.param(False, 8, marks=pytest.mark.long),  # rounds of few edges are tried below
+        *(pytest.param(tree, n, marks=pytest.mark.long) for tree in (True, False) for n in (1, 3)),
+    ],
 )
-@pytest.mark.parametrize("is_tree", [True, False])
 def test_join_forests__finds_what_can_be_reached(
-    spark: SparkSession, rounds: list[int], n_parts: int, is_tree: bool
+    spark: SparkSession, rounds: list[int], is_tree: bool, n_parts: int
 ) -> None:
     edges = many_graphs(n_parts)
     part = np.random.default_rng(0).integers(0, n_parts, len(edges))
@@ -108,11 +112,13 @@ EDGE_CASES = [
 
 
 @pytest.mark.parametrize("most", [7, 1_000])
-def test_join_forests__of_edge_cases(spark: SparkSession, most: int) -> None:
+def test_join_forests__of_edge_cases(spark: SparkSession, rounds: list[int], most: int) -> None:
     edges = np.array(EDGE_CASES, np.int64)
     found = as_dict(joined(frame(spark, edges, np.arange(len(edges)) % 4, 4), most))
     assert found == smallest(edges)
     assert {found[48], found[148], found[INT64.max]} == {20, 140, INT64.min}
+    assert (rounds == []) == (most > len(edges))
+    assert all(largest <= most for largest in rounds)
 
 
 def test_join_forests__of_no_edge(spark: SparkSession) -> None:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
@@ -83,12 +83,12 @@ def test_similarity_join__writes_no_pairs_as_an_empty_table(spark: SparkSession,
 
 def test_similarity_join__writes_over_no_other_table(spark: SparkSession, tmp_path: Path) -> None:
     to = str(tmp_path / "precious")
-    spark.range(3).write.format("delta").save(to)
+    write_deltalake(to, pa.table({"id": range(3)}))
     there = sorted(Path(to).rglob("*"))
     frame = frame_of(spark, LATTICE)
     with pytest.raises(TableError, match=r"is a table of other columns \(id\)"):
         epsjoin.spark.similarity_join(frame, eps=LATTICE_EPS, columns=columns_of(LATTICE), to=to)
-    assert spark.read.format("delta").load(to).count() == 3
+    assert DeltaTable(to).to_pyarrow_table().num_rows == 3
     assert sorted(Path(to).rglob("*")) == there, "refused before anything was done"
     with pytest.raises(ArgumentError, match="to must be a URI"):
         epsjoin.spark.similarity_join(frame, eps=LATTICE_EPS, columns=columns_of(LATTICE), to="pairs")

@@ -74,6 +74,8 @@ def test_similarity_join__by_increments_has_each_pair_in_one_version(
     assert 0 < rows[1] < 0.15 * len(truth), "first some of the plan's sample"
     assert len(set(rows)) > 4, rows
     assert [is_complete(to, version) for version in range(last + 1)] == ["false"] * last + ["true"]
+    if not max_files:
+        return  # both ways add their files by the same commits, which the other one reads as a stream
     batches: list[list[tuple[int, int]]] = []
     stream = (
         spark.readStream.format("delta")

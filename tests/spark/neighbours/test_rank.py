@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from contextlib import ExitStack
 from dataclasses import replace
@@ -23,7 +24,7 @@ from epsjoin.local.neighbours.rank import robust_spread
 from epsjoin.local.scratch import ScratchFiles
 from epsjoin.spark.cluster.from_pairs import CLUSTERS
 from epsjoin.spark.join.pairs import PAIRS
-from epsjoin.spark.neighbours import on_driver, outliers, rank
+from epsjoin.spark.neighbours import on_driver, outliers, rank, search
 from epsjoin.spark.neighbours.rank import rank_points
 from epsjoin.spark.neighbours.ranked import Usual
 from epsjoin.spark.points import points_of
@@ -84,9 +85,16 @@ def test_room_on_driver__is_memory_then_files_then_none(
     assert on_driver.room_on_driver(n, d, k, whole) is np.zeros
 
 
-@pytest.mark.parametrize("max_on_driver", WAYS)
 @pytest.mark.parametrize(
-    "k", [pytest.param(1, marks=pytest.mark.long), K, pytest.param(len(POINTS) - 1, marks=pytest.mark.long)]
+    ("k", "max_on_driver"),
+    [
+        *((K, way) for way in WAYS[:2]),
+        pytest.param(K, 0, marks=pytest.mark.long),  # a job's outliers by Spark are tried below
+        *(
+            pytest.param(k, way, marks=pytest.mark.long)
+            for k, way in itertools.product((1, len(POINTS) - 1), WAYS)
+        ),
+    ],
 )
 def test_rank_points__are_the_definition_however_far_the_neighbours_are(
     spark: SparkSession, k: int, max_on_driver: int, monkeypatch: pytest.MonkeyPatch
@@ -150,13 +158,18 @@ def test_rank_points__refuse_pairs_that_do_not_belong_to_the_clusters(spark: Spa
             )
 
 
-def test_outliers__of_a_job_are_those_of_the_library_bit_for_bit(make_job: JobMaker, tmp_path: Path) -> None:
-    """By the driver without a session, with large arrays in files, too, and by Spark."""
+def test_outliers__of_a_job_are_those_of_the_library_bit_for_bit(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the driver without a session, with large arrays in files, too, and by Spark in four cells."""
+    monkeypatch.setattr(search, "_MIN_CELL_POINTS", 50)
+    for module in (rank, on_driver):
+        monkeypatch.setattr(module, "MAX_EXPLAINED", 20)
     random = np.random.default_rng(2)
     points = np.concatenate(
-        [random.normal(size=(300, 2)), np.zeros((9, 2)), random.normal(size=(60, 2)) * 90]
+        [random.normal(size=(300, 3)), np.zeros((9, 3)), random.normal(size=(60, 3)) * 90]
     )
-    job = job_on(make_job, tmp_path, points, {"eps": 0.3, "min_pts": 5})
+    job = job_on(make_job, tmp_path, points, {"eps": 0.5, "min_pts": 5})
     for name, step in STEPS.items():
         if name != "outliers":
             step(job)
@@ -175,6 +188,8 @@ def test_outliers__of_a_job_are_those_of_the_library_bit_for_bit(make_job: JobMa
         assert k_distance.tobytes() == expected.k_distance.tobytes()
         assert np.isinf(lof).any(), "next to equal points"
         assert (k_distance == 0).sum() == 9
+        (words,) = column(job, "outliers", "rank", "dimensions")
+        assert [text is None for text in words] == [place >= 20 for place in range(len(points))]
         found.append(content(job, "outliers"))
     assert found[0].equals(found[1])
     assert found[0].equals(found[2])

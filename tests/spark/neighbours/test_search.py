@@ -106,6 +106,7 @@ def test_knn_join__of_a_frame_with_itself_is_the_librarys_bit_for_bit(
     }
 
 
+@pytest.mark.long  # what a cell does with equal points is tried below
 def test_knn_join__of_many_equal_rows_takes_those_with_the_smallest_ids(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -189,6 +190,7 @@ def test_knn_join__that_fails_keeps_nothing_in_memory(spark: SparkSession) -> No
     assert is_empty()
 
 
+@pytest.mark.long  # outliers by Spark search in three dimensions: test_rank.py
 def test_knn_join__of_the_lattice_in_three_dimensions(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
