@@ -53,21 +53,27 @@ def test_decimals__would_be_decided_otherwise_after_a_division() -> None:
     assert n_moved([ONE_EPS] * 2)[0] >= 5
 
 
-@pytest.mark.parametrize("kind", ["planned", "regular"])
+@pytest.mark.parametrize(
+    ("kind", "kind_of_two"),
+    [("planned", "regular"), pytest.param("regular", "planned", marks=pytest.mark.long)],
+)
 @one_metric
 def test_similarity_join__with_eps_per_dimension_decides_on_values_as_given(
-    spark: SparkSession, metric: str, kind: str
+    spark: SparkSession, metric: str, kind: Any, kind_of_two: Any
 ) -> None:
     kinds: dict[str, Any] = {"eps": EPS, "metric": metric, **COLUMNS}
-    cuts = Cuts(kind, 5, replication_budget=math.inf, sample_rows=50)
+    of_one, of_two = (
+        Cuts(each, 5, replication_budget=math.inf, sample_rows=50) for each in (kind, kind_of_two)
+    )
     wanted = slow.scaled_pairs(DECIMALS, EPS, None, metric)
-    assert pairs_of(epsjoin.spark.similarity_join(frame_of(spark, DECIMALS), cuts=cuts, **kinds)) == wanted
+    assert pairs_of(epsjoin.spark.similarity_join(frame_of(spark, DECIMALS), cuts=of_one, **kinds)) == wanted
     left, right = (frame_of(spark, DECIMALS).where(f"id % 2 = {rest}") for rest in (0, 1))
     between = {pair: distance for pair, distance in wanted.items() if sum(pair) % 2}
-    found = pairs_of(epsjoin.spark.similarity_join(left, right, cuts=cuts, **kinds))
+    found = pairs_of(epsjoin.spark.similarity_join(left, right, cuts=of_two, **kinds))
     assert {(min(pair), max(pair)): distance for pair, distance in found.items()} == between
 
 
+@pytest.mark.long  # its pairs are those of joins; that it takes an eps for each is tried in test_frames.py
 def test_dbscan__with_eps_per_dimension_counts_values_as_given(spark: SparkSession) -> None:
     found = epsjoin.spark.dbscan(
         frame_of(spark, DECIMALS), eps=EPS, min_pts=6, metric="chebyshev", cuts=Cuts(n_parts=4), **COLUMNS
@@ -77,7 +83,8 @@ def test_dbscan__with_eps_per_dimension_counts_values_as_given(spark: SparkSessi
     found.unpersist()
 
 
-@one_metric
+@pytest.mark.long  # that it has the library's distances bit for bit is tried in neighbours/test_search.py
+@pytest.mark.parametrize("metric", METRICS)
 def test_knn_join__ranks_values_as_given(spark: SparkSession, metric: str) -> None:
     found = epsjoin.spark.knn_join(frame_of(spark, DECIMALS), None, 4, metric=metric, **COLUMNS)
     near = slow_outliers.knn(None, DECIMALS.tolist(), 4, lambda x, y: slow.distance(x, y, metric))

@@ -57,7 +57,10 @@ def test_chain__equals_scikit_learn_and_scipy(make_job: JobMaker, tmp_path: Path
 
 @pytest.mark.parametrize(
     ("name", "split_bytes"),
-    [("landmarks", None), ("landmarks", 1 << 12), pytest.param("pendigits", None, marks=pytest.mark.long)],
+    [
+        ("landmarks", 1 << 12),
+        *(pytest.param(name, None, marks=pytest.mark.long) for name in ("landmarks", "pendigits")),
+    ],
 )
 def test_chain__clusters_and_outliers_are_those_of_the_library(
     make_job: JobMaker,

@@ -27,7 +27,7 @@ def _history(seed: int) -> list[list[tuple[Any, ...]]]:
     return files
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in (1, 2))])
 def test_snapshot_diff__equals_two_dictionaries(spark: SparkSession, seed: int) -> None:
     files = _history(seed)
     frames = [spark.createDataFrame(rows, SCHEMA) for rows in files]

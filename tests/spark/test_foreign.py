@@ -16,6 +16,7 @@ from epsjoin import pipeline
 from epsjoin.lake import slices, uris
 from epsjoin.lake.lake import Slice
 from epsjoin.spark.job import Job
+from tests.lake.test_protocol import demand
 from tests.spark.conftest import copy_of, submit
 from tests.tiny import RUN
 
@@ -137,13 +138,14 @@ def test_merge_join__of_replicas_without_a_part_says_how_many_rows_are_missing(
     assert last.endswith("another program has changed it; run replicate again")
 
 
+@pytest.mark.long  # Spark itself deletes the rows; jobs see no more of that than a demand of its log
 @pytest.mark.parametrize(
     ("table", "delete"),
     [
         ("points", "DELETE FROM {} WHERE id % 50 = 1"),
-        pytest.param("replicas", "DELETE FROM {} WHERE id % 50 = 1", marks=pytest.mark.long),
-        pytest.param("pairs", "DELETE FROM {} WHERE left_id % 50 = 1", marks=pytest.mark.long),
-        pytest.param("clusters", "DELETE FROM {} WHERE id % 50 = 1", marks=pytest.mark.long),
+        ("replicas", "DELETE FROM {} WHERE id % 50 = 1"),
+        ("pairs", "DELETE FROM {} WHERE left_id % 50 = 1"),
+        ("clusters", "DELETE FROM {} WHERE id % 50 = 1"),
     ],
 )
 def test_rows_deleted_by_deletion_vectors__are_never_read(
@@ -152,6 +154,18 @@ def test_rows_deleted_by_deletion_vectors__are_never_read(
     """Whoever deletes a person's record must not find it in pairs, clusters and outliers."""
     sql(job, table, "ALTER TABLE {} SET TBLPROPERTIES ('delta.enableDeletionVectors'='true')")
     sql(job, table, delete)
+    check_deletion_vectors(job, capsys, table)
+
+
+def test_demand_of_deletion_vectors__is_refused_by_all_jobs_until_the_table_is_made_anew(
+    job: Job, capsys: pytest.CaptureFixture[str]
+) -> None:
+    demand(job.lake.location("points"), 3, ["deletionVectors"])
+    check_deletion_vectors(job, capsys, "points")
+
+
+def check_deletion_vectors(job: Job, capsys: pytest.CaptureFixture[str], table: str) -> None:
+    """Readers and the writer refuse a table that has them, until its folder is deleted."""
     writer = pipeline.writer_of(table)
     for name in (READER[table], writer, "quality_results"):
         code, last = submit(job, name, capsys)
@@ -164,9 +178,13 @@ def test_rows_deleted_by_deletion_vectors__are_never_read(
     assert submit(job, READER[table], capsys)[0] == 0
 
 
+@pytest.mark.parametrize("by_spark", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_columns_with_other_names_in_the_files__are_refused_by_name(
-    job: Job, capsys: pytest.CaptureFixture[str]
+    job: Job, capsys: pytest.CaptureFixture[str], by_spark: bool
 ) -> None:
-    sql(job, "pairs", "ALTER TABLE {} SET TBLPROPERTIES ('delta.columnMapping.mode'='name')")
+    if by_spark:
+        sql(job, "pairs", "ALTER TABLE {} SET TBLPROPERTIES ('delta.columnMapping.mode'='name')")
+    else:
+        demand(job.lake.location("pairs"), 2, ["columnMapping"])
     code, last = submit(job, "cluster", capsys)
     assert (code, "asks its readers for columnMapping" in last) == (3, True)

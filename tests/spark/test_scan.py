@@ -165,11 +165,11 @@ def test_new_name__rises_with_the_task_and_with_what_a_task_writes(spark: SparkS
         assert all(name.startswith("stamp-") for name in of_task)
 
 
-@pytest.mark.parametrize("name", ["mein See ö", "lake [a-z] {1,2} *?"])
 def test_read__takes_a_lake_with_blanks_signs_and_letters_of_any_alphabet(
-    spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lake = Lake(uris.parse_lake_uri(str(tmp_path / name)), lake.contracts, lake.source)
+    uri = uris.parse_lake_uri(str(tmp_path / "mein See ö [a-z] {1,2} *?"))
+    lake = Lake(uri, lake.contracts, lake.source)
     slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5)))
     for few in (0, 1000):
         monkeypatch.setattr(scan, "MAX_NAMED_FILES", few)

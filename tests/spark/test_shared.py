@@ -103,6 +103,7 @@ def test_share__leaves_no_file_where_one_cannot_be_written(
     assert set(Path(SparkFiles.getRootDirectory()).iterdir()) == before
 
 
+CLUSTER = "local-cluster[1,1,512]"
 BEGIN = """
 import os, signal
 from pathlib import Path
@@ -125,6 +126,8 @@ assert [batch["said"][0].as_py() for batch in found] == [said_of(array) for arra
 later = share(spark, ids=np.arange(3))
 [batch] = run_tasks(spark, [["ids"]], lambda names: say(later, names))
 assert batch["said"][0].as_py() == said_of(np.arange(3)), "executors that are there get what is new"
+"""
+UNTIL_STOPPED = """
 print("shared")
 spark.stop()
 """
@@ -138,8 +141,13 @@ os._exit(0)
 
 @pytest.mark.parametrize(
     ("master", "then"),
-    [("local-cluster[1,1,512]", ON_EXECUTORS), ("local[1]", UNTIL_KILLED)],
-    ids=["executors of a cluster get the files", "a driver that is told to stop"],
+    [
+        pytest.param(
+            CLUSTER, ON_EXECUTORS + UNTIL_KILLED, id="executors get the files; the driver is told to stop"
+        ),
+        pytest.param(CLUSTER, ON_EXECUTORS + UNTIL_STOPPED, id="the session stops", marks=pytest.mark.long),
+        pytest.param("local[1]", UNTIL_KILLED, id="on one machine", marks=pytest.mark.long),
+    ],
 )
 def test_share__spark_deletes_the_files_when_the_session_ends(master: str, then: str, tmp_path: Path) -> None:
     root = Path(__file__).resolve().parents[2]
