@@ -93,7 +93,7 @@ test-engine: $(JOBS) $(JARS) ## and what all steps use
 	$(PYTEST) tests/spark -m "not long" $(foreach folder,$(STEPS) $(JOINS),--ignore $(folder))
 
 test-long: setup ## what takes long and mostly finds no more than the rest: real kills, two runs, millions; not in make test
-	$(PYTEST) tests/local tests/lake tests/source tests/benchmarks tests/spark tests/end_to_end -m long
+	$(PYTEST) --ignore tests/dags -m long
 	env EPSJOIN_EXAMPLES=all $(PYTEST) $(foreach folder,dags spark end_to_end,--ignore tests/$(folder)) -m "hypothesis and not long"
 
 test-dags: $(AIRFLOW) ## DAGs, operator and wrapper, without Spark

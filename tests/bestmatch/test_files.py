@@ -135,7 +135,7 @@ def test_bestmatch_files__names_the_rows_through_the_file_and_passes_over_empty_
     assert found.right.tolist() == [1, 0, -1]
 
 
-@pytest.mark.parametrize("how", ["left", "outer"])
+@pytest.mark.parametrize("how", [pytest.param("left", marks=pytest.mark.long), "outer"])
 def test_bestmatch_files__needs_no_more_than_memory_mb(tmp_path: Path, how: Any) -> None:
     rng = np.random.default_rng(0)
     n, memory_mb = 150_000, 4

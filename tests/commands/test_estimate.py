@@ -122,17 +122,13 @@ def test_estimate__says_each_thing_on_a_line_with_its_unit(
 def test_estimate__refuses_ten_billion_pairs_without_counting_them(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    arguments = (SKIN, "--columns", "f0,f1,f2", "--eps", 1.5, "--max-pairs", 100_000_000)
-    code, out, err = ask(capsys, *arguments)
+    code, out, err = ask(capsys, SKIN, "--columns", "f0,f1,f2", "--eps", 1.5, "--max-pairs", 100_000_000)
     assert code == 4
     assert "pairs                      about 10," in out
     assert err.startswith(
         "epsjoin estimate: eps 1.5 would give about 1.03e+10 pairs (9.89e+09 to 1.06e+10), "
         "100,000,000 are allowed (--max-pairs); the largest eps that fits is about 0.03"
     )
-    eps = float(err.strip().rsplit(" ", 1)[1])
-    code, out, err = ask(capsys, SKIN, "--columns", "f0,f1,f2", "--eps", eps, "--max-pairs", 100_000_000)
-    assert (code, err) == (0, "")
 
 
 def test_estimate__says_why_no_eps_fits(capsys: pytest.CaptureFixture[str]) -> None:

@@ -126,12 +126,12 @@ QUOTED = ("plain", "no key", "values", "true is missing", "rounded")
 
 def odd_cells() -> list[Any]:
     """Sources with the columns of an odd cell: those of ``PLACES``; other columns are long tests, as are
-    quoted cells and sources without a key, but for those of the plain source."""
+    quoted cells and sources without a key or renamed, but for those of the plain source."""
     found = []
     for name, is_quoted in [*((name, False) for name in SOURCES), *((name, True) for name in QUOTED)]:
         columns = [column.name for column in COLUMNS[: len(SOURCES[name].columns)]]
         others = tuple(column for column in columns if column not in PLACES[name])
-        is_long = name != "plain" and (is_quoted or name == "no key")
+        is_long = name != "plain" and (is_quoted or name in ("no key", "renamed"))
         marks = [pytest.mark.long] * is_long
         found.append(pytest.param(name, PLACES[name], is_quoted, id=f"{name}-{is_quoted}", marks=marks))
         if others:

@@ -37,7 +37,9 @@ def colours(fig: Figure) -> list[tuple[int, str]]:
     return [(len(np.asarray(s.get_offsets())), to_hex(np.asarray(s.get_facecolor())[0])) for s in scatters]
 
 
-@pytest.mark.parametrize("plot", PLOTS)
+@pytest.mark.parametrize(
+    "plot", [PLOTS[0], *(pytest.param(other, marks=pytest.mark.long) for other in PLOTS[1:])]
+)
 def test_plots__draw_the_same_bytes_twice(plot: Plot, example: Findings) -> None:
     assert figure.to_svg(plot(example), "x", "y") == figure.to_svg(plot(example), "x", "y")
     assert figure.to_png(plot(example)) == figure.to_png(plot(example))
