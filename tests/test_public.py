@@ -21,6 +21,7 @@ import docstrings
 import epsjoin
 from epsjoin import errors
 from epsjoin.errors import ArgumentError
+from tests.bytecode import BYTECODE
 
 JOBS = Path(epsjoin.__file__).parents[1]
 CALLABLES = [
@@ -37,7 +38,7 @@ SHOWN_BY = {"iter_join": "join", "iter_self_join": "self_join"}
 
 def python(code: str) -> str:
     """What a fresh interpreter prints."""
-    command, environment = [sys.executable, "-c", code], {"PYTHONPATH": str(JOBS)}
+    command, environment = [sys.executable, "-c", code], {**BYTECODE, "PYTHONPATH": str(JOBS)}
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout.strip()
 
 

@@ -40,9 +40,8 @@ class Installed:
         venv.create(home / "venv", symlinks=True)
         python = str(home / "venv" / "bin" / "python")
         pip = [sys.executable, "-m", "pip", "--python", python, "--disable-pip-version-check", "install"]
-        subprocess.run(
-            [*pip, "--quiet", "--no-index", "--no-deps", str(wheel)], capture_output=True, check=True
-        )
+        options = ["--quiet", "--no-index", "--no-deps", "--no-compile"]  # what is not run needs no bytecode
+        subprocess.run([*pip, *options, str(wheel)], capture_output=True, check=True)
         (site,) = (home / "venv").glob("lib/python3*/site-packages")
         (site / "others.pth").write_text(f"{packages}\n")
 

@@ -47,21 +47,19 @@ def test_read_ranges__are_the_maximal_ones_in_whatever_order_the_runs_came(tmp_p
         assert set(found) == oracle.ranges(states_of(states, table))
 
 
-def test_read_ranges__at_every_run_are_the_slice(tmp_path: Path) -> None:
-    states = draw_states(7)
-    lake = write_states(tmp_path, states, RUNS[::-1])
+def test_read_ranges__at_every_run_are_the_slice(in_order: Lake) -> None:
     for table in KEYS:
-        view = open_view(lake, table)
-        rows = [row for part in read_ranges(lake, view) for row in part.to_pylist()]
+        view = open_view(in_order, table)
+        rows = [row for part in read_ranges(in_order, view) for row in part.to_pylist()]
         for run in RUNS:
             holds = [
                 {name: row[name] for name in view.columns.names}
                 for row in rows
                 if row["from_run"] <= run and (row["to_run"] is None or run < row["to_run"])
             ]
-            expected = read_rows(lake, view, run).to_pylist()
+            expected = read_rows(in_order, view, run).to_pylist()
             assert sorted(map(repr, holds)) == sorted(map(repr, expected))
-            assert dict(split(table, row) for row in expected).keys() == getattr(states[run], table).keys()
+            assert dict(split(table, row) for row in expected).keys() == getattr(STATES[run], table).keys()
 
 
 def test_read_ranges__of_an_id_are_those_of_all_with_this_id(in_order: Lake) -> None:

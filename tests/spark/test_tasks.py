@@ -63,7 +63,7 @@ def test_task_report__tells_a_workers_memory_from_the_drivers(spark: SparkSessio
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process tells no peak of its own")
 def test_peak_bytes__is_not_that_of_the_process_that_started_it() -> None:
-    ours = np.ones(1 << 27)  # a GB
+    ours = np.ones(1 << 26)  # half a GB
     told = "from epsjoin.spark.tasks import peak_bytes; print(peak_bytes())"
     done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
     assert 1 << 24 < int(done.stdout) < ours.nbytes // 2
