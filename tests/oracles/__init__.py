@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 INTERPRETED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0")
@@ -28,3 +29,9 @@ def examples(count: int, least: int = 25) -> settings:
         print_blob=True,
         suppress_health_check=[HealthCheck.too_slow],
     )
+
+
+def seeds(first: int, count: int) -> pytest.MarkDecorator:
+    """The seeds of a test, as ``seeds``: the first ones, and all others up to ``count`` as a long test."""
+    others = pytest.param(range(first, count), marks=pytest.mark.long)
+    return pytest.mark.parametrize("seeds", [range(first), others], ids=["first", "others"])

@@ -15,6 +15,7 @@ from epsjoin.local.bestmatch.orders import Closest, Own, OwnOrder, Subset
 from epsjoin.local.bestmatch.stream import BestmatchStream
 from epsjoin.local.bestmatch.watermarks import Order, Punctuated, Sorted, Within
 from tests.local.bestmatch.streams import HOWS, ORDERS, Rows, as_set, interleave, lattice, put_in_order, run
+from tests.oracles import seeds
 
 
 def assert_is_batch(how: Any, order: Order, seeds: range, most_rows: int) -> None:
@@ -75,9 +76,10 @@ def test_stream__is_the_batch_with_any_criteria(how: Any, name: str) -> None:
         assert set().union(*map(as_set, answers)) == as_set(expected), seed
 
 
-def test_stream__of_inner_ends_with_the_batch_and_its_changes_add_up() -> None:
+@seeds(40, 100)
+def test_stream__of_inner_ends_with_the_batch_and_its_changes_add_up(seeds: range) -> None:
     retracted = 0
-    for seed in range(100):
+    for seed in seeds:
         random = np.random.default_rng(seed)
         orders = (ORDERS[int(random.integers(4))], ORDERS[int(random.integers(4))])
         left, right = (put_in_order(lattice(random, 12, 3, 6), order, random) for order in orders)
@@ -101,9 +103,10 @@ def test_stream__of_inner_ends_with_the_batch_and_its_changes_add_up() -> None:
     assert retracted > 100
 
 
-def test_stream__answers_nothing_before_its_time() -> None:
+@seeds(100, 300)
+def test_stream__answers_nothing_before_its_time(seeds: range) -> None:
     """An adversary appends a right row exactly at the watermark, at the least distance in all criteria."""
-    for seed in range(300):
+    for seed in seeds:
         random = np.random.default_rng(seed)
         order = ORDERS[seed % 3]
         left, right = (put_in_order(lattice(random, 12, 2, 10), order, random) for _ in range(2))
@@ -193,10 +196,11 @@ def test_push__refuses_a_row_against_a_punctuation() -> None:
     assert len(stream.push_right([[math.nextafter(4.0, 5.0)]]).left) == 0
 
 
+@seeds(50, 100)
 @pytest.mark.parametrize("order", ORDERS, ids=repr)
-def test_stream__leaves_late_rows_out_and_counts_them(order: Order) -> None:
+def test_stream__leaves_late_rows_out_and_counts_them(order: Order, seeds: range) -> None:
     dropped = 0
-    for seed in range(100):
+    for seed in seeds:
         random = np.random.default_rng(seed)
         left, right = lattice(random, 15, 2, 6), lattice(random, 15, 2, 6)
         counters: dict[str, int] = {}

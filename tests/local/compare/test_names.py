@@ -22,7 +22,7 @@ from epsjoin.local.compare.fold import name_run
 from epsjoin.local.compare.match import Matched, match_clusters, name_clusters
 from epsjoin.local.compare.names import NOBODY, Cores
 from oracles import names as twin
-from oracles import open_sets
+from oracles import open_sets, seeds
 from tests import planted
 
 REPO = Path(__file__).resolve().parents[3]
@@ -104,9 +104,10 @@ def assert_is_the_definition(found: list[Matched], runs: list[Run]) -> None:
             assert row == theirs.rows[name]
 
 
-def test_names_flows_and_events__of_random_histories_are_their_definition() -> None:
+@seeds(60, 300)
+def test_names_flows_and_events__of_random_histories_are_their_definition(seeds: range) -> None:
     seen: set[str] = set()
-    for seed in range(300):
+    for seed in seeds:
         runs = random_runs(seed)
         rng = np.random.default_rng(seed)
         found = name_clusters([columns(run, rng) for run in runs])
@@ -115,9 +116,10 @@ def test_names_flows_and_events__of_random_histories_are_their_definition() -> N
     assert seen == set(EVENTS), "the histories have everything that can happen"
 
 
-def test_names__are_once_in_a_run_and_never_come_back() -> None:
+@seeds(60, 300)
+def test_names__are_once_in_a_run_and_never_come_back(seeds: range) -> None:
     came_again = 0
-    for seed in range(300):
+    for seed in seeds:
         ended: set[int] = set()
         for each in name_clusters([columns(run) for run in random_runs(seed)]):
             names = each.names.name.tolist()
@@ -152,8 +154,9 @@ def test_flows_and_names__add_up_to_the_sizes_of_both_runs() -> None:
             assert left.tolist() == [size_before.get(name, 0) for name in of.name.tolist()]
 
 
-def test_names__a_run_repeated_in_between_changes_none_and_has_no_event() -> None:
-    for seed in range(40):
+@seeds(15, 40)
+def test_names__a_run_repeated_in_between_changes_none_and_has_no_event(seeds: range) -> None:
+    for seed in seeds:
         runs = random_runs(seed)
         plain = name_clusters(map(columns, runs))
         for at in range(len(runs)):

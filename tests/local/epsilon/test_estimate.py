@@ -41,7 +41,10 @@ POPULATIONS = {
 SAMPLES = 24
 
 
-@pytest.mark.parametrize("name", POPULATIONS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.long] * (name == "square, few pairs")) for name in POPULATIONS],
+)
 def test_estimate__has_the_pairs_in_its_interval(name):
     make, eps, widest = POPULATIONS[name]
     points = make()

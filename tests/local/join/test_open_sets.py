@@ -56,7 +56,13 @@ def test_expected__has_the_rows_of_the_files():
         assert len(np.unique(points, axis=0)) == expected["distinct_rows"]
 
 
-@pytest.mark.parametrize(("name", "metric", "eps", "pairs"), JOINS)
+@pytest.mark.parametrize(
+    ("name", "metric", "eps", "pairs"),
+    [
+        pytest.param(*each, marks=[pytest.mark.long] * (each[:2] == ("optdigits", "chebyshev")))
+        for each in JOINS
+    ],
+)
 def test_self_join__of_a_real_set_has_the_expected_pairs(name, metric, eps, pairs):
     assert metric in METRICS
     assert n_pairs(iter_self_join(open_sets.read(name), eps, metric, n_jobs=2)) == pairs
@@ -104,7 +110,7 @@ def test_self_join__of_equal_rows_only_has_the_expected_pairs():
     assert degree.max() + 1 == skin["max_multiplicity"]
 
 
-@pytest.mark.parametrize("eps", [1.0, 25.0, 400.0])
+@pytest.mark.parametrize("eps", [1.0, 25.0, pytest.param(400.0, marks=pytest.mark.long)])
 def test_self_join__of_navaids_is_that_of_a_tree_of_chords(eps):
     places = open_sets.navaids()
     lat, lon = np.radians(places).T

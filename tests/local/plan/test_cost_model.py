@@ -97,7 +97,9 @@ def test_expected_rows__keep_tiny_probabilities():
     assert expected_work(1, 10, 1e-6, 4).left_rows[0] == pytest.approx(252 * 1e-30, rel=1e-4)
 
 
-@pytest.mark.parametrize(("n", "d", "eps"), [(100, 1, 0.03), (100, 2, 0.05), (90, 3, 0.1)])
+@pytest.mark.parametrize(
+    ("n", "d", "eps"), [(100, 1, 0.03), (100, 2, 0.05), pytest.param(90, 3, 0.1, marks=pytest.mark.long)]
+)
 def test_expected_work__is_that_of_the_twin_on_uniform_data(n, d, eps):
     space = ([-eps / 2] * d, 1 + eps)
     points = [np.random.default_rng(seed).random((n, d)) for seed in range(12)]

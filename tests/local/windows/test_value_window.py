@@ -44,7 +44,7 @@ def items(counts: Counts) -> list[tuple[Any, int]]:
 
 
 @given(HISTORIES, st.sampled_from([1, 2, 3, 7, 11]))
-@examples(1000)
+@examples(400)
 def test_value_window__answers_as_its_definition(history: list[list[Any]], n_batches: int) -> None:
     counters: dict[str, int] = {}
     window, by_definition = ValueWindow(n_batches, counters=counters), Window(n_batches)
