@@ -226,7 +226,7 @@ clean: ## forget environments, caches, tables, the services' database
 define install
 	@test -e $(@D)/bin/python$$($(PYTHON) -c $(VERSION)) || rm -rf $(@D)
 	$(PYTHON) -m venv $(@D)
-	$(@D)/$(PIP) -r $<
+	DIST_EXTRA_CONFIG=$(CURDIR)/requirements/wheels.cfg $(@D)/$(PIP) -r $<
 	@touch $@
 endef
 
