@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import runpy
 import stat
+import sys
 import time
 from pathlib import Path
 
@@ -135,12 +137,17 @@ def test_airflow__of_a_copied_project_uses_the_copys_database_and_logs(fake_airf
     assert given.items() <= dict(line.split("=", 1) for line in lines if "=" in line).items()
 
 
-def test_airflow__setup_makes_database_and_pools(fake_airflow: Path) -> None:
-    lines = run("airflow", "setup").stdout.splitlines()
-    assert [line for line in lines if line.startswith("arguments:")] == [
-        "arguments: db migrate",
-        f"arguments: pools import {REPOSITORY}/conf/pools.json",
-    ]
+def test_airflow__setup_starts_one_process(fake_airflow: Path) -> None:
+    write_script(fake_airflow / "venv/bin/python", '#!/bin/sh\necho "python: $*"\n')
+    assert run("airflow", "setup").stdout == f"python: {BIN}/set_airflow_up.py\n"
+
+
+def test_airflow__setup_makes_database_and_pools(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    monkeypatch.setattr("airflow.__main__.main", lambda: made.append(sys.argv[1:]))
+    monkeypatch.setattr(sys, "argv", [""])
+    runpy.run_path(str(BIN / "set_airflow_up.py"), run_name="__main__")
+    assert made == [["db", "migrate"], ["pools", "import", str(REPOSITORY / "conf" / "pools.json")]]
 
 
 def test_airflow__run_is_dags_test_for_people(fake_airflow: Path) -> None:
