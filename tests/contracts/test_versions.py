@@ -15,7 +15,7 @@ from epsjoin.contracts.versions import FILE, check, publish
 from epsjoin.errors import ContractError
 
 CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
-SOURCE, TABLE = "navaids", "tables/clusters"
+SOURCE, DOCUMENTS, TABLE = "navaids", "vega_specs", "tables/clusters"
 Body = dict[str, Any]
 
 
@@ -226,6 +226,20 @@ def test_check__asks_for_a_major_version_of_what_breaks_and_for_a_minor_one_of_w
     assert words in sentence
     assert f"{why} as version 1.0.0; undo it, or set the" in sentence
     assert f"version (now {version}) to {lowest} or above" in sentence
+
+
+@pytest.mark.parametrize(("max_nodes", "version"), [(299, "2.0.0"), (301, "1.1.0")])
+def test_check__of_documents_asks_for_a_version_where_smaller_ones_or_larger_ones_are_taken(
+    tmp_path: Path, max_nodes: int, version: str
+) -> None:
+    shutil.copy(CONTRACTS / f"{DOCUMENTS}.odcs.yaml", tmp_path)
+    change(tmp_path, DOCUMENTS, lambda body: body.update(version="1.0.0"))
+    publish(tmp_path)
+    limit = [{"property": "role", "value": "tree"}, {"property": "max_nodes", "value": max_nodes}]
+    change(tmp_path, DOCUMENTS, put(column, "spec", customProperties=limit))
+    (sentence,) = check(tmp_path)
+    assert f"column spec: max_nodes was 300 and is {max_nodes}" in sentence
+    assert f"(now 1.0.0) to {version} or above" in sentence
 
 
 @pytest.mark.parametrize(

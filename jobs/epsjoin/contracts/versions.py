@@ -185,8 +185,8 @@ def _compare_column(name: str, before: Shape, after: Shape, is_source: bool) -> 
         yield Change("major", f"column {name} was optional and is required")
     if before["required"] and not after["required"]:
         yield Change("minor" if is_source else "major", f"column {name} was required and is optional")
-    for what, sign in (("minimum", 1), ("maximum", -1)):
-        old, new = before[what], after[what]
+    for what, sign in (("minimum", 1), ("maximum", -1), ("max_nodes", -1)):
+        old, new = before.get(what), after.get(what)  # only a tree's column has max_nodes
         if old != new:
             is_tighter = old is None or (new is not None and sign * new > sign * old)
             yield Change(
