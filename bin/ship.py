@@ -88,7 +88,9 @@ def describe_processor() -> tuple[str, ...]:
 
 def compile_kernels(package: Path) -> None:
     """Compile the kernels that this machine has not compiled yet, and copy all into a copy of the package."""
+    prefix = os.environ.get("PYTHONPYCACHEPREFIX", "")  # of libraries, too, which others have compiled there
     own = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "PYTHON"))}
+    own |= {"PYTHONPYCACHEPREFIX": prefix} if prefix else {}
     own |= {"NUMBA_CACHE_DIR": str(CACHE), "PYTHONPATH": str(package.parent), "OMP_NUM_THREADS": "1"}
     subprocess.run(
         [sys.executable, "-m", f"{PACKAGE.name}.spark.warm", package],
@@ -97,6 +99,17 @@ def compile_kernels(package: Path) -> None:
         stdout=sys.stderr,
         check=True,
     )
+    if prefix:
+        gather_bytecode(Path(package.parent, prefix, *package.parts[1:]), package)
+
+
+def gather_bytecode(kept: Path, package: Path) -> None:
+    """Move what Python has compiled of a package beside the sources, where a worker's Python looks for it."""
+    for file in kept.rglob("*.pyc"):
+        place = package / file.parent.relative_to(kept) / "__pycache__"
+        place.mkdir(exist_ok=True)
+        shutil.move(file, place)
+    shutil.rmtree(kept.parent, ignore_errors=True)
 
 
 def pack(package: Path, file: Path) -> None:

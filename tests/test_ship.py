@@ -78,9 +78,27 @@ def test_compile_in__leaves_nothing_of_the_callers_numba_and_python(
     monkeypatch.setenv("NUMBA_CACHE_DIR", "/elsewhere")
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     monkeypatch.setenv("PYTHONPATH", "/elsewhere")
+    monkeypatch.delenv("PYTHONPYCACHEPREFIX", raising=False)
     ship.compile_kernels(tmp_path / "epsjoin")
     found = {name: value for name, value in called["env"].items() if name.startswith(("NUMBA_", "PYTHON"))}
     assert found == {"NUMBA_CACHE_DIR": str(ship.CACHE), "PYTHONPATH": str(tmp_path)}
+
+
+@pytest.mark.parametrize("prefix", ["", "bytecode"])
+def test_compile_in__leaves_bytecode_beside_the_sources_and_nowhere_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefix: str
+) -> None:
+    monkeypatch.setenv("PYTHONPYCACHEPREFIX", prefix and str(tmp_path / prefix))
+    package = tmp_path / "epsjoin"
+    (package / "spark").mkdir(parents=True)
+    (package / "__init__.py").touch()
+    (package / "kernels.py").touch()
+    (package / "spark" / "warm.py").write_text("import epsjoin.kernels\n")
+    ship.compile_kernels(package)
+    found = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("epsjoin/**/*.pyc")}
+    compiled = ("__pycache__/__init__", "__pycache__/kernels", "spark/__pycache__/warm")
+    assert found == {f"epsjoin/{name}.{sys.implementation.cache_tag}.pyc" for name in compiled}
+    assert list(tmp_path.rglob("epsjoin")) == [package]
 
 
 def test_copy_compiled__lays_what_this_python_needs_beside_its_sources(tmp_path: Path) -> None:
