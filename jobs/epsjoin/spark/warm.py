@@ -36,7 +36,7 @@ from epsjoin.local.neighbours.knn import search_rows
 from epsjoin.local.neighbours.tree import make_lists
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join
-from epsjoin.local.plan.projection import simple_projection
+from epsjoin.local.plan.projection import choose_projection, simple_projection
 from epsjoin.params import CUTS
 from epsjoin.spark.join.merge_join import Part, make_joiner
 from epsjoin.spark.join.pairs import PAIRS
@@ -89,6 +89,7 @@ def warm(folder: Path) -> int:
                     found += file.rows
                     _after_join(pairs.location, file)
     _lay_out_dense_rows()
+    _choose_of_many_rows()
     return found
 
 
@@ -96,6 +97,11 @@ def _lay_out_dense_rows() -> None:
     """Lay out rows for a sweep as a part does whose rows lie densely, which takes kernels of its own."""
     points, mask = np.random.default_rng(0).random((N_POINTS, 3)), np.zeros(N_POINTS, np.int64)
     window_rows(points, points, np.arange(N_POINTS), mask, 0.3, simple_projection(points, SQUARES, 2))
+
+
+def _choose_of_many_rows() -> None:
+    """Choose coordinates as a part does that has many rows: it tries axes and, by Euclid, principal axes."""
+    choose_projection(np.random.default_rng(0).random((N_POINTS, 3)), 1 << 20, 0.3, SQUARES)
 
 
 def _files(reports: Any) -> list[File]:
