@@ -59,7 +59,7 @@ def test_bestmatch_join__of_earthquakes_finds_what_other_programs_found(
     assert {name: counted[name] for name in counted.asDict() if name not in sums} == {
         name: wanted[name] for name in counted.asDict() if name not in sums
     }
-    if part == "all":  # inner joins of few rows are tried in test_sql.py
+    if part == "all":  # inner joins of few rows are tried in test_frames.py
         assert epsjoin.spark.bestmatch_join(*frames, how="inner", **given).count() == wanted["inner"]
 
 
