@@ -24,7 +24,7 @@ from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.spread import replicate
 from epsjoin.local.sweep.threads import in_ranges
-from oracles import examples, open_sets, papers
+from oracles import INTERPRETED, examples, open_sets, papers
 from oracles import join as twin
 
 EUCLIDEAN = get_metric("euclidean")
@@ -265,6 +265,15 @@ def test_plan_join__is_the_same_in_any_number_of_threads(n_threads):
     assert plan_join(points, ids, 10**6, 0.1, EUCLIDEAN, cuts, ranges=in_threads).to_json() == plan.to_json()
     assert plan.n_parts == 12
     assert {HASH_AXIS, 5} <= set(plan.tree.axis[plan.tree.part < 0].tolist())
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.skipif(INTERPRETED, reason="of uncompiled kernels, NumPy warns")
+@pytest.mark.parametrize("n_parts", [1, 4])
+def test_plan_join__of_coordinates_whose_sums_overflow_warns_of_nothing(n_parts):
+    points = np.random.default_rng(0).random((50, 3))
+    points[0], points[-1] = 1.7e308, -1.7e308
+    assert plan_for(points, 0.1, n_parts=n_parts).n_parts <= n_parts
 
 
 def test_plan_join__cuts_what_no_axis_can_cut_by_hash():

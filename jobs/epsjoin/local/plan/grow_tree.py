@@ -116,6 +116,8 @@ def grow_tree(
     squared = rows_per_row**2
     basis = _directions(embedded) if norm == SQUARES else np.empty((0, embedded.shape[1]))
     lower, upper = all_turned_sides(embedded, basis, eps / 2.0)
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is on both sides of every cut
+        middles = (lower + upper) / 2.0
     sample = Sample(
         embedded,
         lower,
@@ -130,7 +132,7 @@ def grow_tree(
         move_cost * rows_per_row,
         term_cost * rows_per_row * embedded.shape[1],
         _LARGEST_PART_WEIGHTS[0],
-        np.concatenate((embedded.T, (lower + upper) / 2.0)),
+        np.concatenate((embedded.T, middles)),
         {},
         ranges,
     )
