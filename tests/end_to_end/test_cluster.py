@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import pytest
 from deltalake import DeltaTable
 from tests.end_to_end.ports import free_ports
+from tests.end_to_end.supervised import pids
 
 from epsjoin.pipeline import JOBS
 
@@ -79,16 +80,6 @@ class Cluster(NamedTuple):
                 found.append(command)
         return found
 
-    def pids(self) -> dict[str, int]:
-        """What supervisord keeps, with the number of its process, as soon as nothing is being started."""
-        asked = [REPO / ".venv-airflow" / "bin" / "python", "-m", "supervisor.supervisorctl"]
-        asked += ["-c", self.folder / "supervisor.conf", "status"]
-        said = "STARTING"
-        while re.search("STARTING|BACKOFF", said):
-            said = subprocess.run(asked, capture_output=True, text=True, check=False).stdout
-        found = re.findall(r"^spark:(\S+) +RUNNING +pid (\d+)", said, re.MULTILINE)
-        return {name: int(pid) for name, pid in found}
-
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
@@ -135,23 +126,24 @@ def test_cluster__up_twice_is_one_cluster_and_its_secret_is_told_to_nobody(clust
 
 
 def test_cluster__mends_what_has_died_and_leaves_the_rest_alone(cluster: Cluster) -> None:
-    before = cluster.pids()
+    before = pids(cluster.folder)
     assert set(before) == {"spark-master", "spark-worker-1", "spark-worker-2"}
     os.kill(before["spark-worker-1"], signal.SIGKILL)  # as the kernel does when memory is short
     up = cluster.say("up")
     assert up.returncode == 0, up.stderr
-    after = cluster.pids()
+    after = pids(cluster.folder)
     assert after.pop("spark-worker-1") != before.pop("spark-worker-1")
     assert after == before
 
 
 def test_cluster__whose_supervisord_was_killed_begins_anew(cluster: Cluster) -> None:
-    before = set(cluster.pids().values())
+    before = set(pids(cluster.folder).values())
     os.kill(int((cluster.folder / "session").read_text().split()[0]), signal.SIGKILL)
     up = cluster.say("up")
     assert up.returncode == 0, up.stderr
-    assert len(cluster.pids()) == 3
-    assert not before & set(cluster.pids().values())
+    after = set(pids(cluster.folder).values())
+    assert len(after) == 3
+    assert not before & after
     assert len(cluster.processes()) == 4, "nobody of the old ones is left"
 
 
