@@ -19,13 +19,15 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     home = tmp_path_factory.mktemp("demo")
     (home / "airflow").mkdir()
     shutil.copy(REPO / ".airflow" / "airflow.db", home / "airflow")  # as setup has made it
+    (home / "classes").mkdir()
     environment = {**os.environ, "AIRFLOW_HOME": str(home / "airflow"), "EPSJOIN_LAKE": f"file://{home}/lake"}
+    environment["SPARK_SUBMIT_OPTS"] = f"-Xlog:class+load:file={home}/classes/%p"  # a file for each job
     said = ""
     for command in (
-        ["bin/airflow", "run", "navaids", RUN],
-        ["bin/epsjoin", "show", "--lake", f"{home}/lake", "--dataset", "navaids", "--run", RUN],
+        [f"{REPO}/bin/airflow", "run", "navaids", RUN],
+        [f"{REPO}/bin/epsjoin", "show", "--lake", f"{home}/lake", "--dataset", "navaids", "--run", RUN],
     ):
-        done = subprocess.run(command, cwd=REPO, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
         said = done.stdout
     return home / "lake" / "navaids", said

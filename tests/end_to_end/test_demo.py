@@ -10,6 +10,8 @@ from deltalake import DeltaTable
 from sklearn.cluster import DBSCAN
 from sklearn.neighbors import BallTree
 
+from epsjoin.pipeline import JOBS
+
 RUN = "2023-06-01"
 EARTH_RADIUS_KM = 6371.0088
 pytestmark = pytest.mark.end_to_end
@@ -54,3 +56,28 @@ def test_demo__says_what_it_found_and_where_the_report_lies(demo: tuple[Path, st
     page = (lake / "reports" / f"run={RUN}" / "report.html").read_text(encoding="utf-8")
     assert "Navigation aids of the world" in page
     assert "<script" not in page
+
+
+def test_demo__starts_every_job_from_the_class_archive_and_leaves_nothing_beside_the_lake(
+    demo: tuple[Path, str],
+) -> None:
+    lake, _ = demo
+    home = lake.parents[1]
+    in_order = sorted((home / "classes").iterdir(), key=lambda file: file.stat().st_mtime)
+    loaded = [file.read_text() for file in in_order]
+    from_archive = [text.count("source: shared objects file (top)") for text in loaded]
+    from_jars = [text.count(".jar\n") for text in loaded]
+    assert len(loaded) == len(JOBS)
+    assert from_archive[0] > 5000, "ingest, which starts a session"
+    assert min(from_archive) > 1000, from_archive
+    assert max(from_jars) < 500, from_jars
+    assert sorted(path.name for path in home.iterdir()) == ["airflow", "classes", "lake"]
+
+
+def test_demo__counts_what_every_job_did_and_what_it_cost(demo: tuple[Path, str]) -> None:
+    lake, _ = demo
+    rows = DeltaTable(lake / "job_metrics").to_pyarrow_table().to_pylist()
+    counters = {(row["job"], row["counter"]): row["value"] for row in rows}
+    assert counters["ingest", "rows_ok"] == 11020
+    assert counters["ingest", "seconds"] > counters["ingest", "seconds_start"] > 0
+    assert min(counters["ingest", f"cpu_seconds_{process}"] for process in ("driver", "jvm", "workers")) > 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import zipfile
@@ -22,7 +21,6 @@ def submit(
             *(str(REPO / "bin" / "spark-submit"), "--master", "local[2]", *options),
             str(REPO / "jobs" / f"{job}.py"),
             *("--lake", str(tmp_path / "lake"), "--dataset", "navaids", "--run", run),
-            *("--metrics-out", str(tmp_path / "metrics.json")),
         ],
         cwd=tmp_path,
         env={**os.environ, **environment},
@@ -30,24 +28,6 @@ def submit(
         text=True,
         check=False,
     )
-
-
-def test_spark_submit__starts_from_the_class_archive_passes_on_success_and_leaves_nothing_beside_the_lake(
-    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    classes = tmp_path_factory.mktemp("classes") / "loaded"
-    done = submit(tmp_path, "ingest", "2023-06-01", SPARK_SUBMIT_OPTS=f"-Xlog:class+load:file={classes}")
-    assert done.returncode == 0, done.stderr
-    assert "11,020 rows read" in done.stdout
-    counters = json.loads((tmp_path / "metrics.json").read_text())
-    assert counters["rows_ok"] == 11020
-    assert counters["seconds"] > counters["seconds_start"] > 0
-    assert min(counters[f"cpu_seconds_{process}"] for process in ("driver", "jvm", "workers")) > 0
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["lake", "metrics.json"]
-
-    loaded = classes.read_text()
-    assert loaded.count("source: shared objects file (top)") > 5000
-    assert loaded.count(".jar\n") < 500
 
 
 @pytest.mark.long  # the wrapper passes on every code; that this one is 5 is in tests/spark/test_job.py
