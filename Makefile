@@ -215,7 +215,7 @@ screenshots: $(JOBS) ## the demo's report at two widths and its pictures, into d
 
 lock: ## new lock files from requirements/*.in (asks the package index)
 	$(PYTHON) -m venv .cache/lock && .cache/lock/bin/pip install --quiet uv
-	for name in jobs airflow library audit tour; do .cache/lock/bin/uv pip compile --quiet --upgrade \
+	for name in pip jobs airflow library audit tour; do .cache/lock/bin/uv pip compile --quiet --upgrade \
 		--universal --python-version 3.11 --generate-hashes --no-annotate --no-header requirements/$$name.in -o requirements/$$name.txt; done
 
 clean: ## forget environments, caches, tables, the services' database
@@ -226,6 +226,7 @@ clean: ## forget environments, caches, tables, the services' database
 define install
 	@test -e $(@D)/bin/python$$($(PYTHON) -c $(VERSION)) || rm -rf $(@D)
 	$(PYTHON) -m venv $(@D)
+	$(@D)/$(PIP) -r requirements/pip.txt
 	DIST_EXTRA_CONFIG=$(CURDIR)/requirements/wheels.cfg $(@D)/$(PIP) -r $<
 	@touch $@
 endef

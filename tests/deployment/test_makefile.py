@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -70,7 +71,9 @@ def test_environment__of_another_python_is_made_anew(tools: Path, tmp_path: Path
             tools / f"fake{version}",
             f"""case $1 in
 -c) echo {version} ;;
--m) mkdir -p $3/bin; touch $3/bin/python{version}; echo '#!/bin/sh' > $3/bin/pip; chmod +x $3/bin/pip ;;
+-m) mkdir -p $3/bin; touch $3/bin/python{version}
+    echo '#!/bin/sh
+echo "$*" >> {tmp_path}/installed' > $3/bin/pip; chmod +x $3/bin/pip ;;
 esac""",
         )
         for version in ("3.11", "3.12")
@@ -83,3 +86,5 @@ esac""",
         assert kept.exists() == is_kept
         kept.touch()
     assert sorted(file.name for file in (tmp_path / ".venv" / "bin").iterdir()) == ["pip", "python3.12"]
+    locks = re.findall(r" -r requirements/(\w+)\.txt$", (tmp_path / "installed").read_text(), re.MULTILINE)
+    assert locks == ["pip", "jobs"] * 3, "each environment by the pip that is pinned"
