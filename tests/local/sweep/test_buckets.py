@@ -39,7 +39,7 @@ def _blocks(key: np.ndarray, with_distance: bool) -> list[Block]:
 )
 @pytest.mark.parametrize("kind", ["anywhere", "few rows", "mostly one row", "mostly rows side by side"])
 def test_sort_blocks__sorts_by_both_rows_in_little_memory(kind, with_distance, into, peak_bytes, n_jobs):
-    left, n_left = _rows(kind, 400_000)
+    left, n_left = _rows(kind, 200_000)
     random = np.random.default_rng(1)
     expected = np.unique(left * N_RIGHT + random.integers(0, N_RIGHT, len(left)))
     key, n_rows = random.permutation(expected), (n_left, N_RIGHT)
