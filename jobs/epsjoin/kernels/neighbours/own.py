@@ -56,7 +56,7 @@ def search_own(tree: BoxTree, names: Ints, positions: Ints, lists: NearestLists)
     values, near = np.empty(room), np.empty(room, np.int64)
     queries, lanes = np.empty((room, d)), np.zeros((d, room + _LANES))
     around = np.empty((2, d))
-    gaps, limits = np.empty(room + _LANES), np.empty(room + _LANES)
+    gaps, limits = np.empty(room + _LANES), np.empty(room)
     reached, filled = np.empty(room, np.int64), np.empty(room, np.int64)
     # the lists of a group stand together: those of all points do not stay in the cache
     mine_ids, mine_distances = np.empty(room * k, np.int64), np.empty(room * k)
@@ -73,7 +73,6 @@ def search_own(tree: BoxTree, names: Ints, positions: Ints, lists: NearestLists)
             limits[m], filled[m] = np.inf, 0
             m += 1
         n_lanes = -(-m // _LANES) * _LANES
-        limits[m:n_lanes] = -1.0
         _surround(queries, m, around)
         most = np.inf
         nodes[0], node_gaps[0] = 0, 0.0
