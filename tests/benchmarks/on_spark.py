@@ -158,7 +158,7 @@ def lake_with_points(folder: Path, shares: Iterable[Any], eps: float) -> Any:
     import yaml
 
     from epsjoin.contracts.sources import load_source
-    from epsjoin.lake import delta_log, slices, targets
+    from epsjoin.lake import slices, targets, transactions
     from epsjoin.lake.arrow import to_binary
     from epsjoin.lake.fingerprints import Fingerprints
     from epsjoin.lake.lake import Lake, Slice
@@ -180,7 +180,7 @@ def lake_with_points(folder: Path, shares: Iterable[Any], eps: float) -> Any:
             columns |= {name: pa.array(points[rows, j]) for j, name in enumerate(names)}
             files.append(into.write([pa.table({c: columns[c] for c in into.schema.names if c != "run"})]))
         n += len(points)
-    delta_log.commit(lake, {Slice("points", RUN): [file for file in files if file]})
+    transactions.commit(lake, {Slice("points", RUN): [file for file in files if file]})
     row = {"eps": eps, "method": "given", "n_points": n, "n_sample": 0}
     for name, made in (("epsilon", [row]), ("epsilon_curve", [])):
         where = Fingerprints(lake, RUN).slice(name)

@@ -43,7 +43,7 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
     import numpy as np
     import pyarrow as pa
 
-    from epsjoin.lake import delta_log, slices, targets
+    from epsjoin.lake import slices, targets, transactions
     from epsjoin.lake.fingerprints import Fingerprints
     from epsjoin.lake.lake import Slice
     from epsjoin.local.metric import get_metric
@@ -83,7 +83,7 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
             with ExitStack() as done:
                 where = inputs.slice(table)
                 files, counters = write_files(targets.target_of(job.lake, where), make(done))
-                delta_log.commit(job.lake, {where: files})
+                transactions.commit(job.lake, {where: files})
             return dict(counters)
 
         def clusters(**limits: int) -> dict[str, float]:

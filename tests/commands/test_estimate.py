@@ -16,7 +16,7 @@ import pytest
 from epsjoin.commands import cli, forecast
 from epsjoin.contracts.sources import load_source
 from epsjoin.errors import TableError
-from epsjoin.lake import delta_log, parquet, sample, slices, targets
+from epsjoin.lake import parquet, sample, slices, targets, transactions
 from epsjoin.lake.arrow import to_binary
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.schemas import parse_ddl
@@ -248,7 +248,7 @@ def small_lake(tmp_path: Path) -> Lake:
                 for g in groups
             )
         )
-    delta_log.commit(lake, {Slice("points", "2023-01-01"): [file for file in files if file is not None]})
+    transactions.commit(lake, {Slice("points", "2023-01-01"): [file for file in files if file is not None]})
     return lake
 
 

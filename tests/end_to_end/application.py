@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from epsjoin.lake import delta_log
+from epsjoin.lake import transactions
 from epsjoin.lake.targets import Target
 from epsjoin.spark import tasks
 from epsjoin.spark.session import get_session
@@ -50,7 +50,7 @@ def write_by_attempts(spark: SparkSession, folder: Path) -> dict[str, Any]:
         yield report.to_batch()
 
     reports = tasks.reports_of(tasks.run_tasks(spark, range(len(ROWS)), work))
-    files = delta_log.replace_table(into, [file for report in reports for file in report.files])
+    files = transactions.replace_table(into, [file for report in reports for file in report.files])
     rows = DeltaTable(folder).to_pyarrow_table()["task"].value_counts().to_pylist()
     found: dict[str, Any] = {
         "attempts": tasks.add_counters(reports),

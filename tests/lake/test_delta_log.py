@@ -1,84 +1,83 @@
-"""The Delta log of a table: several slices in one transaction."""
+"""The Delta log: a table is made and kept as its contract says, whoever else does the same."""
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from concurrent.futures import ThreadPoolExecutor
 
-import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from epsjoin.contracts.sources import load_source
 from epsjoin.errors import TableError
-from epsjoin.lake import delta_log, slices, targets
+from epsjoin.lake import delta_log, slices
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.lake.parquet import File
-
-CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
-MAY, JUNE, JULY = (Slice("pairs", f"2023-0{month}-01") for month in (5, 6, 7))
+from tests.lake.rows import checks_of, pairs, read
+from tests.tiny import RUN, has_slice
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    lake = Lake((tmp_path / "lake").as_uri(), CONTRACTS, load_source(CONTRACTS, "navaids"))
-    for number, where in enumerate((MAY, JUNE, JULY)):
-        slices.write_slice(lake, where, pairs(number))
-    return lake
+def test_open_or_create__brings_an_older_table_to_its_contract(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Constraints that came from a contract are those of today's; those of others stay."""
+    with monkeypatch.context() as older:
+        older.setattr(Lake, "checks", lambda *_: {"right_id_is_odd__0123abcd": "right_id <> 4"})
+        slices.write_slice(lake, Slice("pairs", "2023-05-01"), pairs((1, 2, 0.5)))
+    DeltaTable(lake.location("pairs")).alter.add_constraint({"of_the_team": "left_id > 0"})
+    jobs = [delta_log.pin_versions(lake, "merge_join") for _ in range(2)]
+    assert set(checks_of(lake)) == {*lake.checks("pairs"), "of_the_team"}
+    version = DeltaTable(lake.location("pairs")).version()
+    for job, run in zip(jobs, (RUN, "2023-07-01"), strict=True):
+        slices.write_slice(job, Slice("pairs", run), pairs((3, 4, 0.5)))
+    assert DeltaTable(lake.location("pairs")).version() == version + 2, "constraints are set once"
+    assert [len(read(lake, run)) for run in ("2023-05-01", RUN, "2023-07-01")] == [1, 1, 1]
 
 
-def pairs(left: int) -> pa.Table:
-    ids = pa.array([left], pa.int64())
-    return pa.table({"left_id": ids, "right_id": pa.array([99], pa.int64()), "distance": [0.5]})
+def test_open_or_create__of_jobs_at_once_all_end_with_the_constraints(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [f"2023-{month:02}-01" for month in range(1, 13)]
+    with monkeypatch.context() as older:
+        older.setattr(Lake, "checks", lambda *_: {})
+        slices.write_slice(lake, Slice("pairs", "2022-01-01"), pairs((1, 2, 0.5)))
+    with ThreadPoolExecutor(8) as pool:
+        list(
+            pool.map(
+                lambda run: slices.write_slice(
+                    delta_log.pin_versions(lake, "merge_join"), Slice("pairs", run), pairs()
+                ),
+                runs,
+            )
+        )
+    assert set(checks_of(lake)) == set(lake.checks("pairs"))
+    assert all(has_slice(lake, "pairs", run) for run in runs)
 
 
-def write(lake: Lake, where: Slice, left: int) -> list[File]:
-    file = targets.target_of(lake, where).write([pairs(left)])
-    assert file is not None
-    return [file]
+def test_begin__of_a_table_whose_rows_break_a_newer_contract_says_so(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5)))
+    monkeypatch.setattr(Lake, "checks", lambda *_: {"far__0123abcd": "distance >= 1"})
+    with pytest.raises(
+        TableError, match="rows of earlier runs break its contract as it is now .* run merge_join"
+    ):
+        delta_log.pin_versions(lake, "merge_join")
+    assert read(lake) == [{"left_id": 1, "right_id": 2, "distance": 0.5}]
 
 
-def lefts(lake: Lake) -> list[list[int]]:
-    return [slices.read_slice(lake, where)["left_id"].to_pylist() for where in (MAY, JUNE, JULY)]
+def test_begin__of_a_job_under_an_older_contract_the_commit_is_refused(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as older:
+        older.setattr(Lake, "checks", lambda *_: {})
+        slices.write_slice(lake, Slice("pairs", "2023-05-01"), pairs((1, 2, 0.5)))
+        job = delta_log.pin_versions(lake, "merge_join")
+    delta_log.pin_versions(lake, "merge_join")
+    with pytest.raises(TableError, match="another job changed pairs"):
+        slices.write_slice(job, Slice("pairs", RUN), pairs((3, 4, 0.5)))
+    slices.write_slice(delta_log.pin_versions(lake, "merge_join"), Slice("pairs", RUN), pairs((3, 4, 0.5)))
 
 
-def test_commit__replaces_slices_of_several_runs_in_one_version_and_no_others(lake: Lake) -> None:
-    before = DeltaTable(lake.location("pairs")).version()
-    delta_log.commit(lake, {MAY: write(lake, MAY, 10), JULY: write(lake, JULY, 30)})
-    assert lefts(lake) == [[10], [1], [30]]
-    assert DeltaTable(lake.location("pairs")).version() == before + 1
-
-
-def test_commit__leaves_few_commits_to_read_since_the_last_checkpoint(lake: Lake) -> None:
-    for number in range(20):
-        slices.write_slice(lake, MAY, pairs(number))
-    logs = Path(unquote(urlsplit(lake.location("pairs")).path), "_delta_log")
-    last = json.loads((logs / "_last_checkpoint").read_text())["version"]
-    for commit in logs.glob("*.json"):
-        if int(commit.stem) <= last:
-            commit.unlink()
-    assert len(list(logs.glob("*.json"))) < 10
-    assert lefts(lake) == [[19], [1], [2]]
-    log = DeltaTable(lake.location("pairs"))
-    assert [delta_log.rows_committed(log, where.partition) for where in (MAY, JUNE, JULY)] == [1, 1, 1]
-
-
-def test_commit__of_several_slices_makes_the_empty_ones_empty(lake: Lake) -> None:
-    delta_log.commit(lake, {MAY: [], JUNE: write(lake, JUNE, 20)})
-    assert lefts(lake) == [[], [20], [2]]
-
-
-def test_commit__of_several_slices_is_refused_whole_where_one_has_changed(lake: Lake) -> None:
-    pinned = delta_log.pin_versions(lake, "merge_join")
-    slices.write_slice(lake, JULY, pairs(7))
-    with pytest.raises(TableError, match="another job changed pairs of run 2023-05-01, 2023-07-01 while"):
-        delta_log.commit(pinned, {MAY: write(lake, MAY, 10), JULY: write(lake, JULY, 30)})
-    assert lefts(lake) == [[0], [1], [7]]
-
-
-def test_commit__of_several_slices_goes_through_where_another_has_changed(lake: Lake) -> None:
-    pinned = delta_log.pin_versions(lake, "merge_join")
-    slices.write_slice(lake, JUNE, pairs(7))
-    delta_log.commit(pinned, {MAY: write(lake, MAY, 10), JULY: write(lake, JULY, 30)})
-    assert lefts(lake) == [[10], [7], [30]]
+def test_open_or_create__makes_tables_that_both_engines_can_read(lake: Lake) -> None:
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5)))
+    table = DeltaTable(lake.location("pairs"))
+    assert table.metadata().partition_columns == ["run"]
+    assert table.metadata().configuration["delta.enableDeletionVectors"] == "false"

@@ -12,7 +12,7 @@ import pytest
 from epsjoin import pipeline
 from epsjoin.contracts.sources import load_source
 from epsjoin.errors import TableError
-from epsjoin.lake import delta_log, slices, targets
+from epsjoin.lake import slices, targets, transactions
 from epsjoin.lake.fingerprints import Fingerprints, new_fingerprint
 from epsjoin.lake.lake import Lake, Slice
 
@@ -123,7 +123,7 @@ def test_slice__of_points_with_a_file_of_somebody_else_is_refused(lake: Lake, na
     rows = slices.table_of(lake, "points", [row(lake, "points", id=9)])
     file = targets.target_of(lake, foreign).write([rows])
     assert file is not None
-    delta_log.commit(lake, {Slice("points", RUN): [*mine, file]})
+    transactions.commit(lake, {Slice("points", RUN): [*mine, file]})
     with pytest.raises(TableError, match="points of run 2023-06-01 was made from other tables .* run ingest"):
         Fingerprints(lake, RUN).slice("epsilon")
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from epsjoin.errors import TableError
-from epsjoin.lake import delta_log, parquet, slices, targets, uris
+from epsjoin.lake import delta_log, parquet, slices, targets, transactions, uris
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File
 from epsjoin.lake.schemas import parse_ddl
@@ -25,7 +25,7 @@ def stored(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, File]:
     rows = pairs(*((i, i + N_ROWS, i / N_ROWS) for i in range(N_ROWS)))
     file = targets.target_of(lake, Slice("pairs", RUN)).write([rows.slice(0, 100), rows.slice(100)])
     assert file is not None
-    delta_log.commit(lake, {Slice("pairs", RUN): [file]})
+    transactions.commit(lake, {Slice("pairs", RUN): [file]})
     return Path(uris.filesystem_of(lake.location("pairs"))[1]) / file.path, file
 
 

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from epsjoin.errors import TableError
-from epsjoin.lake import delta_log
+from epsjoin.lake import transactions
 from epsjoin.lake.completeness import COMPLETE
 from epsjoin.lake.growing import GrowingTable
 from epsjoin.lake.parquet import File, read_file
@@ -59,7 +59,7 @@ def test_growing_table__has_each_row_in_one_version_and_is_complete_at_the_end(t
     versions = [rows_at(folder, version) for version in range(DeltaTable(folder.as_uri()).version() + 1)]
     assert versions == [[], [1, 2], [1, 2, 3, 4], [1, 2, 3, 4, 5, 6], [1, 2, 3, 4, 5, 6]]
     assert is_complete(folder) == "true"
-    delta_log.replace_table(target(before), [write(target(before), 9)])
+    transactions.replace_table(target(before), [write(target(before), 9)])
     assert is_complete(before) is None
     grow(target(before))
     assert rows_at(before) == rows_at(folder)
@@ -84,7 +84,7 @@ def test_growing_table__whose_writer_dies_anywhere_is_not_complete_and_can_be_ma
     for number in range(100):
         folder, left = tmp_path / str(number), [number // 2]
         if holds_others:
-            delta_log.replace_table(target(folder), [write(target(folder), 9)])
+            transactions.replace_table(target(folder), [write(target(folder), 9)])
         with monkeypatch.context() as dying:
             for owner, name in commits:
                 dying.setattr(owner, name, dying_at(getattr(owner, name), left, after=bool(number % 2)))
@@ -105,7 +105,7 @@ def test_growing_table__whose_writer_dies_anywhere_is_not_complete_and_can_be_ma
             grow(target(folder))
         else:
             again = target(folder)
-            delta_log.replace_table(again, [write(again, *range(1, 7))])
+            transactions.replace_table(again, [write(again, *range(1, 7))])
         assert rows_at(folder) == [1, 2, 3, 4, 5, 6]
         assert is_complete(folder) in ("true", None)
     assert kills == 10
@@ -128,7 +128,7 @@ def test_growing_table__notices_another_job(tmp_path: Path) -> None:
     into = target(tmp_path)
     table, files = GrowingTable(into), [write(into, 1)]
     table.add(files)
-    delta_log.replace_table(into, [write(into, 7, 8)])
+    transactions.replace_table(into, [write(into, 7, 8)])
     with pytest.raises(TableError, match="another job changed .* while this one wrote to it"):
         table.add([write(into, 2)])
     with pytest.raises(TableError, match="another job changed"):
@@ -189,7 +189,7 @@ def test_growing_table__is_not_called_complete_by_a_job_whose_files_another_repl
 
     monkeypatch.setattr(alterer, "set_table_properties", late)
     with pytest.raises(TableError, match="another job changed .*its files are others"):
-        first.complete(files) if grows else delta_log.replace_table(into, [write(into, 5)])
+        first.complete(files) if grows else transactions.replace_table(into, [write(into, 5)])
     assert (rows_at(tmp_path), is_complete(tmp_path)) == ([8], "false")
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from epsjoin.contracts.expected import rules_of
 from epsjoin.contracts.sources import load_source
 from epsjoin.contracts.tables import load_table
-from epsjoin.lake import delta_log, slices, targets
+from epsjoin.lake import slices, targets, transactions
 from epsjoin.lake.keys import Keys, read_key
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.questions import UnansweredError
@@ -181,7 +181,7 @@ def test_read_key__reads_a_column_of_all_files_in_their_order_and_refuses_others
         into.write([pairs(*rows)], task=task)
         for task, rows in enumerate(([(9, 10, 0.5)], [(5, 6, 0.5), (3, 8, 0.0)]))
     ]
-    delta_log.commit(lake, {where: [file for file in written if file]})
+    transactions.commit(lake, {where: [file for file in written if file]})
     files = slices.files_of(lake, where)
     read = [read_key(location, files, schema, name).tolist() for name in ("left_id", "right_id")]
     assert read == [[9, 5, 3], [10, 6, 8]]

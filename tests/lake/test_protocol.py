@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from epsjoin.errors import TableError, UnfitTableError
-from epsjoin.lake import delta_log, slices, uris
+from epsjoin.lake import delta_log, slices, transactions, uris
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.targets import Target
 from epsjoin.pipeline import TABLES, writer_of
@@ -73,10 +73,10 @@ def test_open_log__names_the_job_that_writes_the_table(lake: Lake, table: str) -
 
 def test_open_log__of_a_table_that_no_job_writes_advises_another_folder(tmp_path: Path) -> None:
     into = Target("pairs", (tmp_path / "others").as_uri(), pairs().schema, (), {})
-    delta_log.replace_table(into, [])
+    transactions.replace_table(into, [])
     demand(into.location, 3, ["deletionVectors"])
     with pytest.raises(UnfitTableError, match="^others: .*; take another folder$"):
-        delta_log.check_replaceable(into)
+        transactions.check_replaceable(into)
 
 
 def test_pin_versions__refuses_a_table_whose_rows_nobody_may_remove(lake: Lake) -> None:

@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from epsjoin.errors import TableError, UnfitTableError
-from epsjoin.lake import delta_log, slices, uris
+from epsjoin.lake import delta_log, slices, transactions, uris
 from epsjoin.lake.lake import Lake, Slice
 from tests.lake.rows import pairs, read
 from tests.tiny import RUN, has_slice
@@ -145,7 +145,7 @@ def test_read_small__notices_a_file_with_other_rows_than_its_log_says(lake: Lake
 
 
 def test_files_of__refuses_files_made_from_something_else(lake: Lake) -> None:
-    delta_log.commit(lake, {Slice("pairs", RUN, fingerprint="old-"): []})
+    transactions.commit(lake, {Slice("pairs", RUN, fingerprint="old-"): []})
     assert slices.files_of(lake, Slice("pairs", RUN, fingerprint="old-"))
     with pytest.raises(
         TableError, match="pairs of run 2023-06-01 was made from other tables .* run merge_join again"
@@ -221,7 +221,7 @@ def test_files_of__reads_slices_of_earlier_versions_whose_log_does_not_say_how_m
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as earlier:
-        earlier.setattr(delta_log, "transaction_of", lambda partition: f"run={partition['run']}")
+        earlier.setattr(transactions, "transaction_of", lambda partition: f"run={partition['run']}")
         slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5), (3, 4, 0.1)))
     assert len(read(lake)) == 2
 

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 
 from epsjoin import pipeline
 from epsjoin.errors import TableError
-from epsjoin.lake import delta_log, parquet, slices, targets, uris
+from epsjoin.lake import parquet, slices, targets, transactions, uris
 from epsjoin.lake.lake import Slice
 from epsjoin.spark.job import Job
 from tests.spark.conftest import copy_of, submit
@@ -182,9 +182,9 @@ def test_a_full_disk__where_the_logs_lie_is_said_and_changes_no_table(job: Job) 
     resource.setrlimit(resource.RLIMIT_FSIZE, (300, usual[1]))
     try:
         with pytest.raises(TableError, match="pairs: file.* cannot be written .*File too large.* merge_join"):
-            delta_log.commit(job.lake, {Slice("pairs", RUN): files})
+            transactions.commit(job.lake, {Slice("pairs", RUN): files})
         with pytest.raises(TableError, match="pairs: file.* cannot be written .*File too large.* merge_join"):
-            delta_log.commit(job.lake, {Slice("pairs", RUN): []})
+            transactions.commit(job.lake, {Slice("pairs", RUN): []})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, usual)
     assert versions(job) == before

@@ -13,7 +13,7 @@ from deltalake.exceptions import DeltaError
 from pyspark.sql import SparkSession
 
 from epsjoin.errors import TableError
-from epsjoin.lake import delta_log, schemas, slices, targets, uris
+from epsjoin.lake import delta_log, schemas, slices, targets, transactions, uris
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File
 from epsjoin.lake.targets import Target
@@ -134,7 +134,7 @@ def test_read_replaced__is_what_was_written_not_what_another_job_has_made_of_it(
 
     def written(*ids: int) -> list[File]:
         file = into.write([pa.table({"id": ids})])
-        return delta_log.replace_table(into, [file] if file else [])
+        return transactions.replace_table(into, [file] if file else [])
 
     files = written(1, 2)
     assert scan.read_replaced(spark, into, files).count() == 2

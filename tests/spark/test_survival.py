@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from epsjoin import pipeline
 from epsjoin.commands import show
 from epsjoin.errors import DataRefusedError, TableError
-from epsjoin.lake import delta_log, slices
+from epsjoin.lake import delta_log, slices, transactions
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.spark.checks.quality import check_quality
@@ -103,7 +103,7 @@ def done(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Job:
     job = tiny(partial(new_job, spark, folder), folder, NEW)
     run_steps(job, *COMMITS)
     # a reader wants the table
-    delta_log.commit(job.lake, {Slice("job_metrics", job.run, also=(("job", "none"),)): []})
+    transactions.commit(job.lake, {Slice("job_metrics", job.run, also=(("job", "none"),)): []})
     return job
 
 
@@ -134,7 +134,7 @@ def test_chain__killed_before_any_commit_or_after_the_last_and_run_again_gives_t
     job = tiny(make_job, tmp_path, NEW)
     undisturbed = replace(job, lake=replace(job.lake, uri=(tmp_path / "undisturbed").as_uri()))
     for lake in (job.lake, undisturbed.lake):
-        delta_log.commit(
+        transactions.commit(
             lake, {Slice("job_metrics", job.run, also=(("job", "none"),)): []}
         )  # a reader wants the table
     for step, names in COMMITS.items():

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from epsjoin.console import printable
-from epsjoin.lake import delta_log, uris
+from epsjoin.lake import transactions, uris
 from epsjoin.lake.arguments import add_lake, open_lake
 from epsjoin.lake.history import KEYS, RANGE, View, open_view, read_ranges
 from epsjoin.lake.lake import Lake
@@ -55,7 +55,7 @@ def count(lake: Lake, view: View, to: str | None) -> str:
     into = None
     if to is not None:
         into = Target("history", uris.parse_lake_uri(to, "--to").rstrip("/"), view.schema, (), {})
-        delta_log.check_replaceable(into)
+        transactions.check_replaceable(into)
     ranges = holding = 0
 
     def counted() -> Iterator[pa.Table]:
@@ -71,7 +71,7 @@ def count(lake: Lake, view: View, to: str | None) -> str:
         written = ""
     else:
         file = into.write(counted())
-        delta_log.replace_table(into, [file] if file else [])
+        transactions.replace_table(into, [file] if file else [])
         written = f"; written to {into.location}"
     return f"{words.plural(ranges, 'range')}, {words.count(holding)} of which still hold{written}"
 

@@ -8,18 +8,11 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError
 
 from epsjoin.lake.completeness import COMPLETE, changed, mark_complete, mark_incomplete, paths_of
-from epsjoin.lake.delta_log import (
-    MAX_TRIES,
-    add_actions,
-    check_columns,
-    create_log,
-    open_log,
-    replace_slices,
-    transaction_of,
-)
+from epsjoin.lake.delta_log import MAX_TRIES, create_log, open_log
 from epsjoin.lake.parquet import File, to_one_line
 from epsjoin.lake.phases import phase
 from epsjoin.lake.targets import Target, translate_write_errors, write_empty_file
+from epsjoin.lake.transactions import add_actions, check_columns, replace_slices, transaction_of
 from epsjoin.lake.uris import uri_for
 
 

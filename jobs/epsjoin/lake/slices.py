@@ -12,11 +12,12 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from epsjoin.errors import MissingSliceError, UnfitTableError
-from epsjoin.lake.delta_log import LogFiles, commit, log_files, open_log, rows_committed
+from epsjoin.lake.delta_log import LogFiles, log_files, open_log
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File, read_file
 from epsjoin.lake.phases import phase
 from epsjoin.lake.targets import target_of
+from epsjoin.lake.transactions import commit, rows_committed
 from epsjoin.pipeline import writer_of
 
 _PARTITION = "partition."

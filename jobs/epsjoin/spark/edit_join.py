@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from epsjoin.errors import BudgetError
 from epsjoin.kernels.arrays import Floats
-from epsjoin.lake import delta_log, targets, uris
+from epsjoin.lake import targets, transactions, uris
 from epsjoin.spark import scan
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.frames import similarity_join
@@ -64,7 +64,7 @@ def edit_join(
     """
     into = None if to is None else target_at(uris.parse_lake_uri(to, "to").rstrip("/"))
     if into is not None:
-        delta_log.check_replaceable(into)
+        transactions.check_replaceable(into)
     texts = frame.select(F.col(id).alias("id"), F.col(column).alias("text"))
     with ExitStack() as done:
         packed = FrameRows(texts).map(_packer(metric.pack), f"id long, record {metric.record}, point binary")
@@ -84,7 +84,7 @@ def edit_join(
         if written.rows > max_pairs:
             targets.delete_uncommitted_files(into, written.files)
             raise BudgetError(f"{written.rows:,} pairs were found, {max_pairs:,} are allowed (max_pairs)")
-        return scan.read_replaced(frame.sparkSession, into, delta_log.replace_table(into, written.files))
+        return scan.read_replaced(frame.sparkSession, into, transactions.replace_table(into, written.files))
 
 
 def _packer(pack: Pack) -> Task:

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from epsjoin.errors import ArgumentError
-from epsjoin.lake import delta_log, uris
+from epsjoin.lake import transactions, uris
 from epsjoin.local.arguments import check_count
 from epsjoin.local.join.arrays import HOW
 from epsjoin.local.metric import Metric, get_metric
@@ -354,7 +354,7 @@ def similarity_join(
             raise ArgumentError(f"increments must be a number of seconds of at least 0, not {increments!r}")
     into = None if to is None else target_at(uris.parse_lake_uri(to, "to").rstrip("/"))
     if into is not None:
-        delta_log.check_replaceable(into)
+        transactions.check_replaceable(into)
     points, others = points_of_both(left, right, columns, id, right_columns, right_id, chosen)
     if how in ("semi", "anti"):
         one_sided = plan_frames(points, others, eps, chosen, weights, cuts and planned(cuts), math.inf)

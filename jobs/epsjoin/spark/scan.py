@@ -11,11 +11,12 @@ from pyspark.sql import functions as F
 
 from epsjoin.errors import TableError
 from epsjoin.lake import slices
-from epsjoin.lake.delta_log import open_log, state_of_slices
+from epsjoin.lake.delta_log import open_log
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File, check_footers, explain_unreadable
 from epsjoin.lake.schemas import to_ddl
 from epsjoin.lake.targets import Target
+from epsjoin.lake.transactions import state_of_slices
 from epsjoin.lake.uris import uri_for
 from epsjoin.pipeline import TABLES
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 from numpy.typing import NDArray
 
-from epsjoin.lake import delta_log, slices, targets
+from epsjoin.lake import slices, targets, transactions
 from epsjoin.lake.arrow import to_binary
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
@@ -49,7 +49,7 @@ def right_lake(make_job: JobMaker, metric: str = "euclidean") -> RightLake:
         into.write([pa.table({"id": i, "f0": p[:, 0], "f1": p[:, 1], "point": to_binary(p)})])
         for i, p in zip(np.array_split(ids, 3), np.array_split(points, 3), strict=True)
     ]
-    delta_log.commit(job.lake, {Slice("points", RUN): [file for file in written if file is not None]})
+    transactions.commit(job.lake, {Slice("points", RUN): [file for file in written if file is not None]})
     eps = EPS[metric]
     plan = plan_join(points, ids, 700, eps, get_metric(metric), Cuts(n_parts=4))
     epsilon = {"eps": eps, "method": "given", "n_points": 700, "n_sample": 700}
@@ -75,7 +75,7 @@ def write_pairs(job: Job, pairs: Pairs, keep: Sequence[int] = range(4)) -> None:
         rows = pairs.left // 175 == part
         columns = {"left_id": pairs.left, "right_id": pairs.right, "distance": pairs.distance}
         files.append(into.write([pa.table({name: values[rows] for name, values in columns.items()})]))
-    delta_log.commit(job.lake, {where: [file for file in files if file is not None]})
+    transactions.commit(job.lake, {where: [file for file in files if file is not None]})
 
 
 def change_labels(job: Job, point: int, **values: object) -> None:

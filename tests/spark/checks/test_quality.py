@@ -16,7 +16,7 @@ from epsjoin.contracts.expected import COLUMNS
 from epsjoin.contracts.sources import load_source
 from epsjoin.contracts.tables import load_table
 from epsjoin.errors import DataRefusedError
-from epsjoin.lake import delta_log, parquet, slices, targets, uris
+from epsjoin.lake import delta_log, parquet, slices, targets, transactions, uris
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.measure import Measured, measure_rows
@@ -170,7 +170,9 @@ def test_gates__say_the_same_of_what_spark_reads(job: Job, monkeypatch: pytest.M
         row |= {"degree": -row["id"], "role": f"role {row['id']}"}
     broken = slices.table_of(job.lake, "clusters", [*rows, *rows[:3]])
     into = replace(targets.target_of(job.lake, where), constraints=())
-    delta_log.commit(job.lake, {where: [into.write([broken.slice(i, 9)]) for i in range(0, len(broken), 9)]})
+    transactions.commit(
+        job.lake, {where: [into.write([broken.slice(i, 9)]) for i in range(0, len(broken), 9)]}
+    )
     by: list[str] = []
 
     def noting(name: str, work: Callable[..., Any]) -> Callable[..., Any]:

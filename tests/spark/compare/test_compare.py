@@ -20,7 +20,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from epsjoin.errors import TableError, UnfitTableError
-from epsjoin.lake import delta_log, slices
+from epsjoin.lake import delta_log, slices, transactions
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.report.page import render
@@ -161,7 +161,7 @@ def test_compare__finds_the_planted_events_among_landmarks_and_the_report_tells_
         assert sorted(events(job, run), key=repr) == sorted(expected, key=repr), run
         plan = slices.read_row(job.lake, Slice("join_plan", run))
         assert (plan["kind"] == "increment", plan["generation"]) == (number > 0, number)
-        delta_log.commit(job.lake, {Slice("job_metrics", run, also=(("job", "none"),)): []})
+        transactions.commit(job.lake, {Slice("job_metrics", run, also=(("job", "none"),)): []})
         found = gather(replace(job, run=run))
         told = html.unescape(re.sub("<[^>]+>", "", render(found)))
         happened = Counter(event for event, *_ in expected)
@@ -217,7 +217,7 @@ def test_changes__are_the_same_from_points_where_a_run_has_no_digests(
         process(job, run)
     by_digests = contents(job, planted.RUNS[:2])
     with mock.patch.object(compare, "find_changes", wraps=compare.find_changes) as found:
-        delta_log.commit(job.lake, {Slice("digests", planted.RUNS[0]): []})  # as in a lake of before
+        transactions.commit(job.lake, {Slice("digests", planted.RUNS[0]): []})  # as in a lake of before
         process(job, planted.RUNS[1], ["compare"])
     assert found.call_count == 1
     assert contents(job, planted.RUNS[:2]) == by_digests
@@ -354,7 +354,7 @@ def test_compare__looks_at_the_log_of_a_table_a_few_times_however_many_runs_ther
     for n_runs in (2, 3):
         job, runs = copy_of(clustered, tmp_path / f"{n_runs} runs"), planted.RUNS[:n_runs]
         for run in planted.RUNS[n_runs:3]:
-            delta_log.commit(job.lake, {Slice("clusters", run): []})
+            transactions.commit(job.lake, {Slice("clusters", run): []})
         for run in runs:
             with mock.patch.object(slices, "log_files", wraps=slices.log_files) as looked:
                 process(job, run, ["compare"])

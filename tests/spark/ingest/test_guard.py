@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from epsjoin.errors import DataRefusedError
-from epsjoin.lake import delta_log, held, slices
+from epsjoin.lake import held, slices, transactions
 from epsjoin.lake.fingerprints import new_fingerprint
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.uris import filesystem_of
@@ -321,7 +321,7 @@ def test_guard__compares_only_numbers_with_a_run_that_has_no_digests_of_its_poin
     """As one of an earlier version, or one whose ingest was killed before its last commit."""
     job = tiny(tmp_path)
     for where in (Slice("digests", RUN), Slice("digests", RUN, fingerprint=new_fingerprint())):
-        delta_log.commit(job.lake, {where: []})
+        transactions.commit(job.lake, {where: []})
         write(job, NEXT, lines(1000, first=5000))
         ingest.run(replace(job, run=NEXT))
         assert findings(job, NEXT)["lost"]["words"].startswith("at least 0 of 1,000")

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 
 from epsjoin.contracts.sources import load_source
 from epsjoin.errors import DataRefusedError, UnfitTableError
-from epsjoin.lake import delta_log, slices
+from epsjoin.lake import slices, transactions
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.params import RunParams
@@ -153,7 +153,7 @@ def test_increment__passes_the_gates_and_has_a_report(job: Job) -> None:
     job = replace(job, run=MONTHS[1])
     for stage in ("input", "results"):
         assert check_quality(job, stage)["errors"] == 0
-    delta_log.commit(job.lake, {Slice("job_metrics", job.run, also=(("job", "none"),)): []})
+    transactions.commit(job.lake, {Slice("job_metrics", job.run, also=(("job", "none"),)): []})
     page = render(gather(job))
     assert "computed from those of an earlier run (increment on run 2023-01-01, number 1 in a row: " in page
     assert "largest part" not in page

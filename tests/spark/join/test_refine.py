@@ -13,7 +13,7 @@ import pytest
 
 from epsjoin.commands import show
 from epsjoin.errors import ArgumentError, DataRefusedError, TableError
-from epsjoin.lake import delta_log, slices, targets
+from epsjoin.lake import delta_log, slices, targets, transactions
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.spark.checks import measuring
@@ -104,7 +104,7 @@ def test_refine__that_is_killed_around_its_commit_and_run_again_writes_the_same(
 ) -> None:
     job, commits = copy_of(done, tmp_path / "copy"), Commits(monkeypatch)
     expected = content(job, "pairs")
-    delta_log.commit(job.lake, {Fingerprints(job.lake, job.run).slice("pairs"): []})
+    transactions.commit(job.lake, {Fingerprints(job.lake, job.run).slice("pairs"): []})
     for moment in ("before", "after"):
         commits.names, commits.last = [], (0, moment)
         with pytest.raises(KilledError):
@@ -122,7 +122,7 @@ def test_refine__wants_candidates_of_these_documents(done: Job, tmp_path: Path) 
     kept = slices.read_slice(job.lake, points).slice(1).drop_columns(["run"])
     file = targets.target_of(job.lake, points).write([kept])
     assert file is not None
-    delta_log.commit(job.lake, {points: [file]})
+    transactions.commit(job.lake, {points: [file]})
     with pytest.raises(TableError, match=r"epsilon of run .* was made from other tables .* run fit_epsilon"):
         refine.run(job)
 
@@ -213,7 +213,7 @@ def test_increment__of_candidates_gives_the_pairs_of_a_whole_run(make_job: JobMa
 def test_report__shows_two_documents_of_each_of_the_largest_clusters(done: Job, tmp_path: Path) -> None:
     """The edits between them are as many as their distance, and lead from the left to the right one."""
     job = copy_of(done, tmp_path / "copy")
-    delta_log.commit(job.lake, {Slice("job_metrics", job.run, also=(("job", "none"),)): []})
+    transactions.commit(job.lake, {Slice("job_metrics", job.run, also=(("job", "none"),)): []})
     found = gather(job)
     largest = [row["cluster_id"] for row in found.largest_clusters[:5]]
     assert [pair["cluster_id"] for pair in found.alike] == largest

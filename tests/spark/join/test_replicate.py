@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from epsjoin.errors import BudgetError, TableError
-from epsjoin.lake import delta_log, parquet, slices, targets
+from epsjoin.lake import parquet, slices, targets, transactions
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.sample import Sample
 from epsjoin.lake.schemas import parse_ddl
@@ -93,7 +93,7 @@ def test_replicate__again_writes_files_of_the_same_bytes_whatever_those_of_the_p
         with monkeypatch.context() as patched:
             patched.setattr(Target, "new_name", lambda *_, names=names: f"{next(names)}.parquet")
             files = [into.write([points.slice(0, 2000)]), into.write([points.slice(2000)])]
-        delta_log.commit(job.lake, {Slice("points", RUN): files})
+        transactions.commit(job.lake, {Slice("points", RUN): files})
         fit_epsilon.run(job)
         counters = replicate.run(job)
         rows = [
@@ -117,7 +117,7 @@ def test_replicate__reads_one_large_file_by_many_tasks(
     monkeypatch.setattr(targets, "ROW_GROUP_BYTES", 1)
     groups = [points.slice(begin, 500) for begin in range(0, len(points), 500)]
     file = targets.target_of(job.lake, Slice("points", RUN)).write(groups)
-    delta_log.commit(job.lake, {Slice("points", RUN): [file]})
+    transactions.commit(job.lake, {Slice("points", RUN): [file]})
     fit_epsilon.run(job)
 
     read, n_tasks = tasks.reports_of, []

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from epsjoin.errors import ArgumentError
-from epsjoin.lake import delta_log, uris
+from epsjoin.lake import transactions, uris
 from epsjoin.lake.sample import Sample
 from epsjoin.lake.targets import Target
 from epsjoin.local.arguments import check_count
@@ -128,7 +128,7 @@ def bestmatch_join(
     if to is not None:
         location = uris.parse_lake_uri(to, "to").rstrip("/")
         into = Target("bestmatch_join", location, result_schema(names), (), {})
-        delta_log.check_replaceable(into)
+        transactions.check_replaceable(into)
     matching = Matching(criteria, dimensions, n_words, how, take, max_candidates)
     samples = [(ids, rows.reshape(-1, width)) for ids, rows in samples]
     sides = (points.of_dimensions(width), others.of_dimensions(width))
@@ -136,7 +136,7 @@ def bestmatch_join(
     if into is None:
         return to_frame(found)
     written = write_files(into, found)
-    return scan.read_replaced(left.sparkSession, into, delta_log.replace_table(into, written.files))
+    return scan.read_replaced(left.sparkSession, into, transactions.replace_table(into, written.files))
 
 
 def _name_marks(orders: Sequence[Order] | None) -> tuple[list[Order], tuple[int, ...]]:

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 from epsjoin.console import counted, say
 from epsjoin.errors import TableError
-from epsjoin.lake import delta_log, targets
+from epsjoin.lake import targets, transactions
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.local.plan.sizes import points_that_map
@@ -51,7 +51,7 @@ def run(job: Job) -> dict[str, float]:
             f"the points have {counters['neighbours']:,.0f} neighbours together, not two for each of "
             f"{of_pairs.n:,} pairs; run cluster again"
         )
-    delta_log.commit(job.lake, {clusters: files})
+    transactions.commit(job.lake, {clusters: files})
     say(
         f"cluster: {counted(counters['clusters'], 'cluster')}, {counters['core']:,.0f} core, "
         f"{counters['border']:,.0f} border, {counters['noise']:,.0f} noise"

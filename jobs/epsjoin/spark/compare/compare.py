@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from epsjoin.console import counted, say
 from epsjoin.errors import TableError, UnfitTableError
 from epsjoin.kernels.arrays import Bools, Ints
-from epsjoin.lake import delta_log, slices, targets
+from epsjoin.lake import slices, targets, transactions
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File
@@ -89,7 +89,7 @@ def _replace_changes(job: Job, mine: Fingerprints, later: Iterable[Fingerprints]
 
         files[where] = _write(job.lake, where, count(find_changes(job, each)))
         counters = counters or found
-    delta_log.commit(job.lake, files)
+    transactions.commit(job.lake, files)
     return counters
 
 
@@ -104,7 +104,7 @@ def _replace_flows(job: Job, runs: list[Fingerprints], at: int) -> list[Flows]:
             flows.append(find_flows(job, each))
             against = each.before.run if each.before else None
             files[where] = _write(job.lake, where, [to_rows(flows[-1], against)])
-    delta_log.commit(job.lake, files)
+    transactions.commit(job.lake, files)
     return flows
 
 
@@ -157,8 +157,8 @@ def _replace_names(job: Job, runs: list[Fingerprints], at: int, named: list[_Run
         if number == at or _files_if_any(job.lake, of_events) is None:
             against = dates[number - 1] if number else ""
             events[of_events] = _write(job.lake, of_events, [_event_rows(happened, against)])
-    delta_log.commit(job.lake, names)
-    delta_log.commit(job.lake, events)
+    transactions.commit(job.lake, names)
+    transactions.commit(job.lake, events)
     of_run, happened = named[at]
     return {
         "names": float(of_run.name.size),

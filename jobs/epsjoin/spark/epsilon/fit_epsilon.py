@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from epsjoin.console import counted, in_unit, say
 from epsjoin.contracts.trees import is_whole
 from epsjoin.errors import ArgumentError, DataRefusedError
-from epsjoin.lake import delta_log, slices, targets
+from epsjoin.lake import slices, targets, transactions
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.local.epsilon.epsilon_fit import EpsilonFit
 from epsjoin.local.epsilon.fit import fit_epsilon as fit_points
@@ -90,7 +90,7 @@ def run(job: Job) -> dict[str, float]:
     files = [written] if written else []
     rows = slices.table_of(job.lake, "epsilon_curve", curve)
     slices.write_slice(job.lake, inputs.slice("epsilon_curve", epsilon=files), rows)
-    delta_log.commit(job.lake, {epsilon: files})
+    transactions.commit(job.lake, {epsilon: files})
     eps = f"{in_unit(choice.eps, source.unit)} ({choice.method}{_format_target(choice.target)})"
     say(f"fit_epsilon: eps {eps}, {counted(expected_pairs, 'pair')} expected")
     if fit is not None:

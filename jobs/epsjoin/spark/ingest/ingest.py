@@ -12,7 +12,7 @@ import pyarrow as pa
 from epsjoin.console import counted, say
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError, NothingToDoError, TableError
-from epsjoin.lake import delta_log, held, schemas, slices, targets
+from epsjoin.lake import held, schemas, slices, targets, transactions
 from epsjoin.lake.fingerprints import new_fingerprint
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File
@@ -73,7 +73,7 @@ def run(job: Job) -> dict[str, float]:
         snapshots = _check_records(job, reports)
         values = count_values(_stored(job, of["points"], written), job.lake.source.windowed)
     except (DataRefusedError, NothingToDoError):
-        delta_log.commit(job.lake, {of["quarantine"]: written})
+        transactions.commit(job.lake, {of["quarantine"]: written})
         _delete(written, (into.points, into.digests))
         raise
     points, digests = (_stored(job, of[table], written) for table in ("points", "digests"))
@@ -82,7 +82,7 @@ def run(job: Job) -> dict[str, float]:
     if refusal is not None and job.run in slices.list_runs(job.lake, "points"):
         _delete(written, into)  # what came in before stays whole, with its quarantine and its findings
         _hold(job, refusal)
-    delta_log.commit(job.lake, {of["quarantine"]: written})
+    transactions.commit(job.lake, {of["quarantine"]: written})
     _write_findings(job, findings, of["guard"])
     if refusal is not None:
         _delete(written, (into.points, into.digests))
@@ -90,7 +90,7 @@ def run(job: Job) -> dict[str, float]:
     slices.write_slice(job.lake, of["snapshots"], slices.table_of(job.lake, "snapshots", snapshots))
     slices.write_slice(job.lake, of["value_counts"], slices.table_of(job.lake, "value_counts", values))
     for table in ("digests", "points"):
-        delta_log.commit(job.lake, {of[table]: written})
+        transactions.commit(job.lake, {of[table]: written})
     held.clear(job.lake, job.run)
     return _tell(job, snapshots)
 

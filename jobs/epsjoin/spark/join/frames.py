@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from pyspark.sql import DataFrame
 
 from epsjoin.errors import BudgetError
-from epsjoin.lake import delta_log, schemas, targets
+from epsjoin.lake import schemas, targets, transactions
 from epsjoin.lake.growing import GrowingTable
 from epsjoin.lake.parquet import File
 from epsjoin.lake.targets import Target
@@ -172,7 +172,7 @@ def _finish_pairs(
         if n_pairs > max_pairs:
             raise BudgetError(f"{n_pairs:,} pairs at least were found, {max_pairs:,} are allowed (max_pairs)")
         check_left_out(None if growing is None else growing.first, written.counters)
-    complete = partial(delta_log.replace_table, into) if growing is None else growing.table.complete
+    complete = partial(transactions.replace_table, into) if growing is None else growing.table.complete
     return scan.read_replaced(frame.sparkSession, into, complete(files))
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from epsjoin.console import counted, in_unit, say
 from epsjoin.errors import BudgetError, TableError
-from epsjoin.lake import delta_log, parquet, slices, targets
+from epsjoin.lake import parquet, slices, targets, transactions
 from epsjoin.lake.arrow import to_matrix
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
@@ -93,7 +93,7 @@ def run(job: Job) -> dict[str, float]:
         files, counters = _join_all(job, inputs.slice("replicas"), plan_row, into)
     if counters["pairs"] > job.params.max_pairs:
         raise _explain_too_many(job, plan_row["eps"], counters["pairs"])
-    delta_log.commit(job.lake, {pairs: files})
+    transactions.commit(job.lake, {pairs: files})
     say(f"merge_join: {counted(counters['pairs'], 'pair')}, {counted(counters['candidates'], 'candidate')}")
     return {
         **counters,

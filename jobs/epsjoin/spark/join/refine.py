@@ -10,7 +10,7 @@ import pyarrow as pa
 from epsjoin.console import counted, say
 from epsjoin.errors import TableError
 from epsjoin.kernels.ids import index_ids, rows_of
-from epsjoin.lake import delta_log, slices, targets
+from epsjoin.lake import slices, targets, transactions
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.schemas import parse_ddl
@@ -62,7 +62,7 @@ def run(job: Job, max_here: int = MAX_HERE_BYTES) -> dict[str, float]:
         raise TableError(
             f"{n_compared:,.0f} candidates were compared, the log says {candidates.n:,}; run refine again"
         )
-    delta_log.commit(job.lake, {pairs: files})
+    transactions.commit(job.lake, {pairs: files})
     n_pairs = sum(file.rows for file in files)
     say(f"refine: {counted(n_pairs, 'pair')} of {counted(candidates.n, 'candidate')} within {k} edits")
     return {"refinements": 0, "subtree_pairs": 0, **counters, "candidates": candidates.n, "pairs": n_pairs}

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from epsjoin.console import counted, say
 from epsjoin.errors import BudgetError, TableError
-from epsjoin.lake import delta_log, slices, targets
+from epsjoin.lake import slices, targets, transactions
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.parquet import File
 from epsjoin.lake.targets import Target
@@ -74,7 +74,7 @@ def run(job: Job, max_files: int = MAX_FILES) -> dict[str, float]:
             f"{counters['rows'] / n_points:.2f} rows per point, the budget is {budget:g}; "
             "allow more (replication_budget), or cut into fewer parts (n_parts)"
         )
-    delta_log.commit(job.lake, {replicas: written.files})
+    transactions.commit(job.lake, {replicas: written.files})
     slices.write_slice(
         job.lake,
         inputs.slice("join_plan"),
@@ -154,7 +154,7 @@ def _plan_row(plan: JoinPlan, n_points: int) -> dict[str, object]:
 
 def _write_increment(job: Job, inputs: Fingerprints, found: Increment) -> dict[str, float]:
     row, changes, n_points = found
-    delta_log.commit(job.lake, {inputs.slice("replicas", join_plan=row["plan"]): []})
+    transactions.commit(job.lake, {inputs.slice("replicas", join_plan=row["plan"]): []})
     slices.write_slice(job.lake, inputs.slice("join_plan"), slices.table_of(job.lake, "join_plan", [row]))
     generation = f"increment number {row['generation']} since all points were joined"
     say(f"replicate: the pairs follow from those of run {row['base']}: {changes}; {generation}")

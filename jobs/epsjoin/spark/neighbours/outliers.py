@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from epsjoin.console import counted, say
 from epsjoin.errors import TableError
-from epsjoin.lake import delta_log, targets
+from epsjoin.lake import targets, transactions
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.local.metric import get_metric
@@ -99,7 +99,7 @@ def run(job: Job, max_on_driver: int = MAX_ON_DRIVER_BYTES) -> dict[str, float]:
             f"{counters['rows']:,.0f} points were scored, the log of points says {points.n:,}; "
             "run outliers again"
         )
-    delta_log.commit(lake, {outliers: files})
+    transactions.commit(lake, {outliers: files})
     say(f"outliers: {counters['noise']:,.0f} noise; LOF of {counted(counters['with_lof'], 'point')}, k = {k}")
     return {**counters, "k": k}
 

@@ -1,8 +1,7 @@
-"""The Delta log: of two commits to one slice the first wins; constraints are those of the contract."""
+"""Transactions: of two commits to one slice the first wins; a table of other columns is not replaced."""
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,11 +9,11 @@ import pytest
 from deltalake import DeltaTable, Field, write_deltalake
 
 from epsjoin.errors import TableError
-from epsjoin.lake import delta_log, slices
+from epsjoin.lake import delta_log, slices, transactions
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.targets import Target
-from tests.lake.rows import checks_of, pairs, read
-from tests.tiny import RUN, has_slice
+from tests.lake.rows import pairs, read
+from tests.tiny import RUN
 
 
 @pytest.mark.parametrize("before", [None, ((5, 6, 0.5),), ()])
@@ -66,75 +65,13 @@ def test_commit__of_jobs_on_different_slices_all_succeed(lake: Lake, again: bool
     assert {row["job"] for row in read(lake, table="job_metrics")} == set(jobs)
 
 
-def test_open_or_create__brings_an_older_table_to_its_contract(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Constraints that came from a contract are those of today's; those of others stay."""
-    with monkeypatch.context() as older:
-        older.setattr(Lake, "checks", lambda *_: {"right_id_is_odd__0123abcd": "right_id <> 4"})
-        slices.write_slice(lake, Slice("pairs", "2023-05-01"), pairs((1, 2, 0.5)))
-    DeltaTable(lake.location("pairs")).alter.add_constraint({"of_the_team": "left_id > 0"})
-    jobs = [delta_log.pin_versions(lake, "merge_join") for _ in range(2)]
-    assert set(checks_of(lake)) == {*lake.checks("pairs"), "of_the_team"}
-    version = DeltaTable(lake.location("pairs")).version()
-    for job, run in zip(jobs, (RUN, "2023-07-01"), strict=True):
-        slices.write_slice(job, Slice("pairs", run), pairs((3, 4, 0.5)))
-    assert DeltaTable(lake.location("pairs")).version() == version + 2, "constraints are set once"
-    assert [len(read(lake, run)) for run in ("2023-05-01", RUN, "2023-07-01")] == [1, 1, 1]
-
-
-def test_open_or_create__of_jobs_at_once_all_end_with_the_constraints(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    runs = [f"2023-{month:02}-01" for month in range(1, 13)]
-    with monkeypatch.context() as older:
-        older.setattr(Lake, "checks", lambda *_: {})
-        slices.write_slice(lake, Slice("pairs", "2022-01-01"), pairs((1, 2, 0.5)))
-    with ThreadPoolExecutor(8) as pool:
-        list(
-            pool.map(
-                lambda run: slices.write_slice(
-                    delta_log.pin_versions(lake, "merge_join"), Slice("pairs", run), pairs()
-                ),
-                runs,
-            )
-        )
-    assert set(checks_of(lake)) == set(lake.checks("pairs"))
-    assert all(has_slice(lake, "pairs", run) for run in runs)
-
-
-def test_begin__of_a_table_whose_rows_break_a_newer_contract_says_so(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5)))
-    monkeypatch.setattr(Lake, "checks", lambda *_: {"far__0123abcd": "distance >= 1"})
-    with pytest.raises(
-        TableError, match="rows of earlier runs break its contract as it is now .* run merge_join"
-    ):
-        delta_log.pin_versions(lake, "merge_join")
-    assert read(lake) == [{"left_id": 1, "right_id": 2, "distance": 0.5}]
-
-
-def test_begin__of_a_job_under_an_older_contract_the_commit_is_refused(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as older:
-        older.setattr(Lake, "checks", lambda *_: {})
-        slices.write_slice(lake, Slice("pairs", "2023-05-01"), pairs((1, 2, 0.5)))
-        job = delta_log.pin_versions(lake, "merge_join")
-    delta_log.pin_versions(lake, "merge_join")
-    with pytest.raises(TableError, match="another job changed pairs"):
-        slices.write_slice(job, Slice("pairs", RUN), pairs((3, 4, 0.5)))
-    slices.write_slice(delta_log.pin_versions(lake, "merge_join"), Slice("pairs", RUN), pairs((3, 4, 0.5)))
-
-
 def test_replace_table__refuses_a_table_of_other_columns_that_was_made_meanwhile(tmp_path: Path) -> None:
     location = tmp_path.as_uri()
     others = Target("others", location, pa.schema([("id", pa.int64())]), (), {})
-    delta_log.replace_table(others, [])
+    transactions.replace_table(others, [])
     into = Target("pairs", location, pa.schema([("left_id", pa.int64())]), (), {})
     with pytest.raises(TableError, match=r"is a table of other columns \(id\)"):
-        delta_log.replace_table(into, [])
+        transactions.replace_table(into, [])
     assert DeltaTable(location).version() == 1
 
 
@@ -142,13 +79,13 @@ def test_replace_table__refuses_a_partitioned_table(tmp_path: Path) -> None:
     rows = pa.table({"id": [1, 2], "x": [1, 1]})
     write_deltalake(tmp_path, rows, partition_by=["x"])
     into = Target("pairs", tmp_path.as_uri(), rows.schema, (), {})
-    for look in (delta_log.check_replaceable, lambda into: delta_log.replace_table(into, [])):
+    for look in (transactions.check_replaceable, lambda into: transactions.replace_table(into, [])):
         with pytest.raises(TableError, match="is partitioned by x; take another folder"):
             look(into)
     assert DeltaTable(tmp_path).version() == 0
 
 
-def test_refuse_other_columns__of_a_log_that_cannot_be_read_says_so(tmp_path: Path) -> None:
+def test_check_replaceable__of_a_log_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     (tmp_path / "_delta_log").mkdir()
     (tmp_path / "_delta_log" / f"{0:020d}.json").write_text("no log")
     into = Target("pairs", tmp_path.as_uri(), pa.schema([("id", pa.int64())]), (), {})
@@ -156,14 +93,7 @@ def test_refuse_other_columns__of_a_log_that_cannot_be_read_says_so(tmp_path: Pa
         TableError,
         match=r"the Delta log of .* cannot be read \(Kernel error: Json error[^<]*\); where [^<]*$",
     ):
-        delta_log.check_replaceable(into)
-
-
-def test_open_or_create__makes_tables_that_both_engines_can_read(lake: Lake) -> None:
-    slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5)))
-    table = DeltaTable(lake.location("pairs"))
-    assert table.metadata().partition_columns == ["run"]
-    assert table.metadata().configuration["delta.enableDeletionVectors"] == "false"
+        transactions.check_replaceable(into)
 
 
 def test_commit__leaves_a_foreign_column_out_of_the_whole_table(lake: Lake) -> None:
