@@ -125,9 +125,11 @@ QUOTED = ("plain", "no key", "values", "true is missing", "rounded")
 
 
 def odd_cells() -> list[Any]:
-    """Sources with the columns of an odd cell, those of ``PLACES``, and the cells: of those that are not the
-    plain one, a third. The rest are long tests: all cells in all columns, quoted cells, sources without a key
-    or renamed."""
+    """Sources, the columns in which an odd cell stands, those of ``PLACES``, and the cells that are tried.
+
+    Of sources that are not the plain one each tries another third of the cells. Long tests try all cells in
+    all columns, quoted cells, and sources without a key or renamed.
+    """
     found = []
     for name, is_quoted in [*((name, False) for name in SOURCES), *((name, True) for name in QUOTED)]:
         columns = tuple(column.name for column in COLUMNS[: len(SOURCES[name].columns)])

@@ -131,7 +131,8 @@ def run_tasks(
     Notes
     -----
     This runs on an RDD, not as a query like :func:`lazy_tasks`, since a query takes longer to plan, to start
-    and to bring back: 0.37 instead of 0.19 s where each of 8 tasks gives 2 MB (``docs/benchmarks/scaling``).
+    and to bring back: 0.37 instead of 0.19 s where each of 8 tasks gives 2 MB
+    (``docs/benchmarks/scaling.md``).
     """
     by_file = has_one_machine(spark)
 
