@@ -214,17 +214,8 @@ def knn_join(
         raise ArgumentError(f"k must be at most the number of other rows, {max(0, n_others)}, not {k}")
     _, sample = points.sample(Cuts().sample_rows, Cuts().seed)
     queries, points = (each.of_dimensions(sample.shape[1]) for each in (queries, points))
-    with ExitStack() as done:
-        near = search_nearest(queries, points, sample, k, chosen, done, is_self=right is None)
-        each = near.select(F.col("id").alias("left_id"), F.posexplode("near").alias("place", "at"))
-        return materialize(
-            each.select(
-                "left_id",
-                F.col("at.neighbour").alias("right_id"),
-                F.col("at.distance").alias("distance"),
-                (F.col("place") + 1).alias("nth"),
-            )
-        )
+    near = search_nearest(None if right is None else queries, points, sample, k, chosen)
+    return materialize(near.withColumnsRenamed({"id": "left_id", "neighbour": "right_id"}))
 
 
 def similarity_join(

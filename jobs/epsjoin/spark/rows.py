@@ -320,3 +320,14 @@ def combine_partials(
 def collect_table(rows: Rows) -> pa.Table:
     """Collect all rows on the driver."""
     return pa.Table.from_batches(rows.run(iter), schema=schemas.parse_ddl(rows.schema))
+
+
+def count_rows(rows: Rows) -> int:
+    """Count rows: of files by the log, of others in tasks."""
+    if isinstance(rows, StoredRows):
+        return rows.n
+
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"n": [sum(map(len, batches))]})
+
+    return sum(batch["n"][0].as_py() for batch in rows.run(count))

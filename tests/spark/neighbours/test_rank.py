@@ -52,7 +52,9 @@ def rank_all(
     names = ["a", "b", "c"]
     of = points, LATTICE, clusters, stored, EPS, get_metric("euclidean"), k, names
     with ExitStack() as done:
-        ranked = rank_points(*of, done, max_on_driver, cell_bytes=8 * 3 * 15)  # eight cells, if by Spark
+        ranked = rank_points(
+            *of, done, max_on_driver, cell_bytes=(8 * 3 + 16 * k) * 15
+        )  # some cells, if by Spark
         rows = [row.asDict() for row in to_frame(ranked).collect()]
     for row in rows:
         assert (row["degree"], row["is_noise"]) == (labels[row["id"]][2], labels[row["id"]][1] == "noise")
@@ -122,7 +124,10 @@ def test_rank_points__of_no_more_points_than_neighbours_have_no_score(
     assert {(row["lof"], row["k_distance"]) for row in rows} == {(None, None)}
 
 
-def test_rank_points__refuse_pairs_that_do_not_belong_to_the_clusters(spark: SparkSession) -> None:
+@pytest.mark.parametrize("max_on_driver", [WAYS[0], 0])
+def test_rank_points__refuse_pairs_that_do_not_belong_to_the_clusters(
+    spark: SparkSession, max_on_driver: int
+) -> None:
     labels = slow_cluster.dbscan(IDS, pairs_within(EPS), 4)
     clusters = spark.createDataFrame([(i, *labels[i]) for i in IDS], CLUSTERS)
     points = points_of(frame_of(spark, POINTS, IDS), columns_of(POINTS), "id").of_dimensions(3)
@@ -137,7 +142,11 @@ def test_rank_points__refuse_pairs_that_do_not_belong_to_the_clusters(spark: Spa
             stored.where(f"NOT (left_id = {lost[0]} AND right_id = {lost[1]})"),
             "by the degrees of clusters",
         ),
-        (clusters.where(f"id <> {lost[0]}"), stored, f"no row of point {lost[0]}"),
+        (
+            clusters.where(f"id <> {lost[0]}"),
+            stored,
+            f"no row of point {lost[0]}" if max_on_driver else f"{len(IDS) - 1} points, there are {len(IDS)}",
+        ),
         (
             clusters.union(spark.createDataFrame([(9999, -1, "noise", 1)], CLUSTERS)),
             stored,
@@ -155,6 +164,7 @@ def test_rank_points__refuse_pairs_that_do_not_belong_to_the_clusters(spark: Spa
                 K,
                 "abc",
                 ExitStack(),
+                max_on_driver,
             )
 
 

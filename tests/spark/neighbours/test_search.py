@@ -31,8 +31,9 @@ METRICS = [
 ]
 
 
-def small_cells(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
-    few = partial(frames.search_nearest, cell_bytes=8 * 2 * rows)
+def small_cells(monkeypatch: pytest.MonkeyPatch, rows: int, k: int = 0) -> None:
+    """Cells of so many rows; in one frame the lists of k neighbours count, too."""
+    few = partial(frames.search_nearest, cell_bytes=(8 * 2 + 16 * k) * rows)
     monkeypatch.setattr(frames, "search_nearest", few)
 
 
@@ -96,7 +97,7 @@ def test_knn_join__of_two_frames_is_brute_force(
 def test_knn_join__of_a_frame_with_itself_is_the_librarys_bit_for_bit(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, k: int, cell_rows: int
 ) -> None:
-    small_cells(monkeypatch, cell_rows)
+    small_cells(monkeypatch, cell_rows, k)
     ids = list(range(60))
     found = epsjoin.spark.knn_join(frame_of(spark, PLACES, ids), None, k, columns=["x0", "x1"])
     by_library = epsjoin.knn_join(None, PLACES, k)
@@ -110,7 +111,7 @@ def test_knn_join__of_a_frame_with_itself_is_the_librarys_bit_for_bit(
 def test_knn_join__of_many_equal_rows_takes_those_with_the_smallest_ids(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small_cells(monkeypatch, 8)
+    small_cells(monkeypatch, 8, 2)
     points = np.concatenate([np.zeros((80, 2)), [[3.0, 4.0]]])
     near = rows_of(epsjoin.spark.knn_join(frame_of(spark, points), None, 2, columns=["x0", "x1"]))
     assert near[0] == [(0.0, 1), (0.0, 2)]
@@ -120,16 +121,18 @@ def test_knn_join__of_many_equal_rows_takes_those_with_the_smallest_ids(
 
 def test_cell__searches_no_more_equal_points_than_a_query_needs() -> None:
     ids = np.random.default_rng(4).permutation(1000)
-    nowhere = np.full(1000, np.inf)
-    stream = search._Queries(ids, np.zeros((1000, 2)), nowhere)
-    space = search._Space(plan_cells(stream.places[:1], 1), get_metric("euclidean"), 2, 4)
-    cell = search._Cell([stream], space, is_self=True)
+    places = search.Queries(ids, np.zeros((1000, 2)), np.full(1000, np.inf))
+    space = search.Space(plan_cells(places.places[:1], 1), get_metric("euclidean"), 2, 4, None)
+    cell = search.Cell([places], space)
     assert cell.tree is not None
-    assert sorted(cell.tree.names.tolist()) == [0, 1, 2, 3, 4], "four for each, and itself"
-    near, radius = cell.search(stream)
-    assert (radius == 0.0).all()
-    found = near.to_pandas().sort_values(["id", "neighbour"]).groupby("id")["neighbour"].agg(list)
-    assert found.to_dict() == {id_: [i for i in range(5) if i != id_][:4] for id_ in range(1000)}
+    assert sorted(cell.tree.names.tolist()) == [0, 1, 2, 3]
+    near, radius = cell.search(search.Queries(ids[:5], np.ones((5, 2)), np.full(5, np.inf)))
+    assert (radius == math.sqrt(2)).all()
+    assert near.neighbour.tolist() == [0, 1, 2, 3] * 5
+    queries, near = search._search_own([places], space)
+    assert (queries.radius == 0.0).all()
+    found = dict(zip(queries.ids.tolist(), near.neighbour.reshape(-1, 4).tolist(), strict=True))
+    assert found == {id_: [i for i in range(5) if i != id_][:4] for id_ in range(1000)}
 
 
 @pytest.mark.parametrize(
@@ -143,12 +146,11 @@ def test_cell__searches_no_more_equal_points_than_a_query_needs() -> None:
     ],
 )
 def test_cell__finds_what_lies_within_the_radius_and_nobody_else(radius: float, found: list) -> None:
-    points = search._Queries(np.array([2**63 - 1, -7, 5]), np.array([[3.0], [4.0], [9.0]]), np.zeros(3))
-    space = search._Space(plan_cells(points.places, 1), get_metric("euclidean"), 1, 2)
-    cell = search._Cell([points], space, is_self=False)
-    near, still = cell.search(search._Queries(np.array([5]), np.zeros((1, 1)), np.array([radius])))
-    rows = zip(near["distance"].to_pylist(), near["neighbour"].to_pylist(), strict=True)
-    assert sorted(rows) == found
+    points = search.Queries(np.array([2**63 - 1, -7, 5]), np.array([[3.0], [4.0], [9.0]]), np.zeros(3))
+    space = search.Space(plan_cells(points.places, 1), get_metric("euclidean"), 1, 2, None)
+    cell = search.Cell([points], space)
+    near, still = cell.search(search.Queries(np.array([5]), np.zeros((1, 1)), np.array([radius])))
+    assert list(zip(near.distance.tolist(), near.neighbour.tolist(), strict=True)) == found
     assert still[0] == min(radius, 4.0)
 
 
@@ -194,7 +196,7 @@ def test_knn_join__that_fails_keeps_nothing_in_memory(spark: SparkSession) -> No
 def test_knn_join__of_the_lattice_in_three_dimensions(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small_cells(monkeypatch, 10)
+    small_cells(monkeypatch, 10, 4)
     near = rows_of(epsjoin.spark.knn_join(frame_of(spark, LATTICE), None, 4, columns=columns_of(LATTICE)))
     ids = list(range(len(LATTICE)))
     assert near == expected(None, LATTICE, ids, ids, 4, get_metric("euclidean"))
