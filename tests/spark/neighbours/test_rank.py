@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Schema
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 import epsjoin
 from epsjoin.errors import TableError
@@ -146,6 +147,11 @@ def test_rank_points__refuse_pairs_that_do_not_belong_to_the_clusters(
             clusters.where(f"id <> {lost[0]}"),
             stored,
             f"no row of point {lost[0]}" if max_on_driver else f"{len(IDS) - 1} points, there are {len(IDS)}",
+        ),
+        (
+            clusters.withColumn("id", F.when(F.col("id") == lost[0], 9999).otherwise(F.col("id"))),
+            stored,
+            f"no row of point {lost[0]}" if max_on_driver else "clusters has no row of 1 point; run cluster",
         ),
         (
             clusters.union(spark.createDataFrame([(9999, -1, "noise", 1)], CLUSTERS)),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from epsjoin.console import counted
 from epsjoin.errors import TableError
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.rank import robust_spread
@@ -120,23 +121,22 @@ def _rank_by_spark(points: Points, clusters: Rows, scores: DataFrame, usual: Usu
     unknown = F.lit(float("inf"))
     outlyingness = [F.coalesce(name, unknown).desc() for name in ("lof", "k_distance")]
     ordered = persist_until(scores.join(known, "id").orderBy(*outlyingness, "id"), done)
-    offsets = _count_rows_before(ordered)
-    n = ordered.count()
+    offsets, n = _count_rows_before(ordered)
     if n != points.n:
-        raise TableError(f"clusters has no row of {points.n - n:,} points; run cluster again")
+        raise TableError(f"clusters has no row of {counted(points.n - n, 'point')}; run cluster again")
     first = collect_table(MappedRows(FrameRows(ordered), _make_first(offsets), "rank long, id long"))
     ids = first.sort_by("rank")["id"].to_numpy()
     return FrameRows(FrameRows(ordered).map(_make_ranker(offsets, _describe(points, ids, usual)), OUTLIERS))
 
 
-def _count_rows_before(ordered: DataFrame) -> dict[int, int]:
-    """Count the rows before each partition of a sorted frame."""
+def _count_rows_before(ordered: DataFrame) -> tuple[dict[int, int], int]:
+    """Count the rows before each partition of a sorted frame, and all of them."""
     counts = ordered.groupBy(F.spark_partition_id().alias("partition")).count().collect()
     offsets, before = {}, 0
     for row in sorted(counts, key=lambda row: row["partition"]):
         offsets[row["partition"]] = before
         before += row["count"]
-    return offsets
+    return offsets, before
 
 
 def _make_first(offsets: dict[int, int]) -> Task:
