@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -75,34 +75,32 @@ def other_cells_within(
     ------
     tuple[int, Ints]
         A cell, and the rows of the queries that reach it.
+
+    Notes
+    -----
+    A query goes down the tree of cuts, at a cut to the sides that it reaches: the cost grows with the cells
+    that are reached, not with those that there are.
     """
-    for cell in range(cells.n):
-        gaps = [np.zeros(len(embedded)), *_gaps(cells, cell, embedded)]
-        if norm == SQUARES:
-            gap = sum(each * each for each in gaps)
-        elif norm == MAXIMUM:
-            gap = np.max(gaps, axis=0)
-        else:
-            gap = sum(gaps)
-        rows = np.flatnonzero((gap <= limit) & (home != cell))
-        if rows.size:
-            yield cell, rows
+    reached = [(0, np.arange(len(embedded)), dict[int, Floats]())]
+    while reached:
+        node, rows, gaps = reached.pop()
+        if node >= cells.n - 1:
+            cell = node - (cells.n - 1)
+            others = home[rows] != cell
+            if others.any():
+                yield cell, rows[others]
+            continue
+        axis = int(cells.axis[node])
+        beyond = embedded[rows, axis] - cells.cut[node]
+        for child, gap in ((2 * node + 2, -beyond), (2 * node + 1, beyond)):  # the left one is popped first
+            wider = gaps | {axis: np.maximum(gap, gaps.get(axis, 0.0))}
+            is_near = _combined(list(wider.values()), norm) <= limit[rows]
+            if is_near.any():
+                reached.append((child, rows[is_near], {j: each[is_near] for j, each in wider.items()}))
 
 
-def _gaps(cells: Cells, cell: int, embedded: Floats) -> Iterator[Floats]:
-    """Yield, for each axis on which a cell is bounded, how far beside it the points lie."""
-    low: dict[int, float] = {}
-    high: dict[int, float] = {}
-    node = cell + cells.n - 1
-    while node:
-        parent = (node - 1) // 2
-        axis, cut = int(cells.axis[parent]), float(cells.cut[parent])
-        if node == 2 * parent + 1:
-            high[axis] = min(cut, high.get(axis, cut))
-        else:
-            low[axis] = max(cut, low.get(axis, cut))
-        node = parent
-    for axis in low.keys() | high.keys():
-        places = embedded[:, axis]
-        below = low.get(axis, -np.inf) - places
-        yield np.maximum(0.0, np.maximum(below, places - high.get(axis, np.inf)))
+def _combined(gaps: Sequence[Floats], norm: int) -> Floats:
+    """Combine the gaps of points to a box on each axis into their distances from it, as the norm does."""
+    if norm == MAXIMUM:
+        return np.asarray(np.max(gaps, axis=0))
+    return np.asarray(sum(each * each if norm == SQUARES else each for each in gaps))

@@ -28,7 +28,7 @@ from epsjoin.spark.neighbours.scores import score_points
 from epsjoin.spark.neighbours.search import CELL_BYTES
 from epsjoin.spark.persist import persist_until
 from epsjoin.spark.points import Points
-from epsjoin.spark.rows import FrameRows, MappedRows, Rows, collect_table, count_rows, to_frame
+from epsjoin.spark.rows import FrameRows, Rows, count_rows, to_frame
 from epsjoin.spark.splits import names_of
 
 
@@ -124,8 +124,7 @@ def _rank_by_spark(points: Points, clusters: Rows, scores: DataFrame, usual: Usu
     offsets, n = _count_rows_before(ordered)
     if n != points.n:
         raise TableError(f"clusters has no row of {counted(points.n - n, 'point')}; run cluster again")
-    first = collect_table(MappedRows(FrameRows(ordered), _make_first(offsets), "rank long, id long"))
-    ids = first.sort_by("rank")["id"].to_numpy()
+    ids = np.array([row["id"] for row in ordered.select("id").take(MAX_EXPLAINED)], np.int64)
     return FrameRows(FrameRows(ordered).map(_make_ranker(offsets, _describe(points, ids, usual)), OUTLIERS))
 
 
@@ -137,19 +136,6 @@ def _count_rows_before(ordered: DataFrame) -> tuple[dict[int, int], int]:
         offsets[row["partition"]] = before
         before += row["count"]
     return offsets, before
-
-
-def _make_first(offsets: dict[int, int]) -> Task:
-    """Make the function that yields the ids of the ranks that are told in words."""
-
-    def first(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        before = offsets.get(tasks.task_number(), 0)
-        for batch in batches:
-            some = batch["id"][: max(0, MAX_EXPLAINED - before)]
-            yield pa.record_batch({"rank": np.arange(before + 1, before + 1 + len(some)), "id": some})
-            before += len(batch)
-
-    return first
 
 
 def _describe(points: Points, ids: NDArray[np.int64], usual: Usual) -> pa.Array:
