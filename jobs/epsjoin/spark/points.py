@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -98,11 +99,13 @@ class Points:
         if self.files is not None:
             return draw_sample(self.files.scan, self.reading, self.n, rows, seed)
         order = F.xxhash64(F.lit(seed), F.col("id"))
-        ordered = self.frame.withColumn("_order", order)
+        some = self.frame.withColumn("_order", order)
         bound = _bound_hashes(rows, self.n)
         if bound is not None:
-            ordered = ordered.where(F.col("_order") < F.lit(bound))
-        taken = ordered.orderBy("_order", "id").limit(rows).drop("_order").toArrow()
+            some = some.where(F.col("_order") < F.lit(bound))
+        few = some.toArrow()  # little more than twice the rows of the sample, so it is sorted here
+        first = pc.sort_indices(few, [("_order", "ascending"), ("id", "ascending")])[:rows]
+        taken = few.drop_columns("_order").take(first)
         reading = self.reading
         if reading.dimensions is None:
             whole = in_one_chunk(taken.column(1))
