@@ -11,7 +11,7 @@ import argparse
 import importlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import numpy as np
@@ -88,10 +88,10 @@ def plain_join(left: Rows, right: Rows, eps: float) -> int:
     return sum(len(rows) for rows, _ in found)
 
 
-def plain_nearest(queries: Rows, points: Rows) -> NDArray[np.int64]:
+def plain_nearest(queries: Rows, points: Rows, k: int) -> NDArray[np.int64]:
     """The k nearest by the plain product."""
     x, y = _unit(queries), _unit(points)
-    parts = [np.argpartition(-(x[i : i + BLOCK] @ y.T), K, axis=1)[:, :K] for i in range(0, len(x), BLOCK)]
+    parts = [np.argpartition(-(x[i : i + BLOCK] @ y.T), k, axis=1)[:, :k] for i in range(0, len(x), BLOCK)]
     return np.concatenate(parts)
 
 
@@ -132,11 +132,24 @@ def compare_joins(name: str, n: int, names: list[str], rounds: int) -> list[list
     return rows
 
 
-def searches(points: Rows) -> dict[str, tuple[Callable[[], Any], Callable[[Any, Rows], Any]]]:
-    """How each package makes its index, and how it finds the k nearest with it."""
-    made: dict[str, tuple[Callable[[], Any], Callable[[Any, Rows], Any]]] = {
-        "ours": (lambda: points, lambda index, q: epsjoin.knn_join(q, index, K, "cosine").neighbour),
-        "plain": (lambda: points, lambda index, q: plain_nearest(q, index)),
+class Search(NamedTuple):
+    """How a package makes its index of points, and finds the k nearest of queries with it."""
+
+    make: Callable[[], Any]
+    ask: Callable[[Any, Rows, int], Any]
+
+
+def searches(points: Rows) -> dict[str, Search]:
+    """Every package that is there."""
+
+    def ours(index: Rows, queries: Rows, k: int) -> NDArray[np.int64]:
+        if queries is index:
+            return epsjoin.knn_join(None, index, k - 1, "cosine").neighbour
+        return epsjoin.knn_join(queries, index, k, "cosine").neighbour
+
+    made = {
+        "ours": Search(lambda: points, ours),
+        "plain": Search(lambda: points, lambda index, q, k: plain_nearest(q, index, k)),
     }
     n, d = points.shape
     if (faiss := _find("faiss")) is not None:
@@ -147,7 +160,7 @@ def searches(points: Rows) -> dict[str, tuple[Callable[[], Any], Callable[[Any, 
             index.add(_unit(points))
             return index
 
-        made["faiss, exact flat"] = exact, lambda index, q: index.search(_unit(q), K)[1]
+        made["faiss, exact flat"] = Search(exact, lambda index, q, k: index.search(_unit(q), k)[1])
     if (hnswlib := _find("hnswlib")) is not None:
 
         def graph() -> Any:
@@ -158,7 +171,7 @@ def searches(points: Rows) -> dict[str, tuple[Callable[[], Any], Callable[[Any, 
             index.set_ef(50)
             return index
 
-        made["hnswlib, M=16, ef=50"] = graph, lambda index, q: index.knn_query(q, K)[0]
+        made["hnswlib, M=16, ef=50"] = Search(graph, lambda index, q, k: index.knn_query(q, k)[0])
     if (pynndescent := _find("pynndescent")) is not None:
 
         def descent() -> Any:
@@ -166,7 +179,7 @@ def searches(points: Rows) -> dict[str, tuple[Callable[[], Any], Callable[[Any, 
             index.prepare()
             return index
 
-        made["pynndescent, n_neighbors=30"] = descent, lambda index, q: index.query(q, K)[0]
+        made["pynndescent, n_neighbors=30"] = Search(descent, lambda index, q, k: index.query(q, k)[0])
     return made
 
 
@@ -177,21 +190,34 @@ def _find(name: str) -> Any:
         return None
 
 
-def compare_searches(name: str, n: int) -> list[list[str]]:
-    """A row for each package: CPU seconds to make the index and to ask, and how many neighbours are right."""
-    queries, points = embeddings(name, n)
-    queries = queries[: n // 4]
-    truth = epsjoin.knn_join(queries, points, K, "cosine").neighbour.tolist()
+def compare_searches(name: str, n: int, rounds: int, is_own: bool) -> list[list[str]]:
+    """A row for each package: CPU seconds to make the index and to ask, and how many neighbours are right.
+
+    The queries are other rows, or all the points: then packages are asked for one neighbour more, since they
+    find the point itself, too.
+    """
+    others, points = embeddings(name, n)
+    queries, k = (points, K + 1) if is_own else (others[: n // 4], K)
+    truth = epsjoin.knn_join(None if is_own else queries, points, K, "cosine").neighbour.tolist()
     for make, ask in searches(points[:2000]).values():
-        ask(make(), queries[:500])  # compiles
+        ask(make(), queries[:2000], k)  # compiles
+    contenders = searches(points)
+    made = {package: timed(make) for package, (make, _) in contenders.items()}
+    asked: dict[str, list[Any]] = {package: [] for package in contenders}
+    for number in range(rounds):
+        for package in list(contenders)[:: 1 if number % 2 == 0 else -1]:
+            ask, index = contenders[package].ask, made[package].answer
+            asked[package].append(timed(lambda a=ask, i=index: a(i, queries, k)))
     rows = []
-    for package, (make, ask) in searches(points).items():
-        made = timed(make)
-        asked = timed(lambda a=ask, m=made: a(m.answer, queries))
-        answer = np.asarray(asked.answer).tolist()
-        right = sum(len(set(a) & set(b)) for a, b in zip(truth, answer, strict=True))
-        recall = right / (K * len(truth))
-        rows.append([name, package, seconds(made.cpu), seconds(asked.cpu), f"{recall:.4f}"])
+    for package, takes in asked.items():
+        answer = np.asarray(takes[0].answer).tolist()
+        itself: list[set[int]] = [{row} if is_own else set() for row in range(len(truth))]
+        right = sum(len((set(b) - i) & set(a)) for a, b, i in zip(truth, answer, itself, strict=True))
+        ratio = spread([plain.cpu / it.cpu for plain, it in zip(asked["plain"], takes, strict=True)])
+        cpu = seconds(float(np.median([it.cpu for it in takes])))
+        rows.append(
+            [name, package, seconds(made[package].cpu), cpu, ratio, f"{right / (K * len(truth)):.4f}"]
+        )
     return rows
 
 
@@ -211,17 +237,21 @@ def main(arguments: list[str] | None = None, docs: Path = DOCS) -> int:
     large: list[list[str]] = []
     for name in ("noise", "digits"):
         large += in_own_process(compare_joins, name, n * 5 // 2, ["ours", "plain"], 1)
-    found: list[list[str]] = []
-    for name in ("noise", "digits"):
-        found += in_own_process(compare_searches, name, n)
+    found: dict[bool, list[list[str]]] = {False: [], True: []}
+    for is_own, rows in found.items():
+        for name in ("noise", "digits"):
+            rows += in_own_process(compare_searches, name, n, wished.rounds, is_own)
     head = ["set", "rows of each table", "eps", "by", "CPU s", "plain / it", "MB", "pairs"]
+    of_searches = ["set", "by", "CPU s to make", "CPU s to ask", "plain / it", "recall"]
     text = [
         f"Measured on {machine()}, one thread.",
         *("", "### Joins by cosine", "", *table(head, joins)),
         *("", "### Larger tables, one run each", "", *table(head, large)),
         *("", "### Beside a sweep and brute force", "", *table(head, peers)),
         *("", f"### The {K} nearest of {count(n // 4)} queries among {count(n)} points", ""),
-        *table(["set", "by", "CPU s to make", "CPU s to ask", "recall"], found),
+        *table(of_searches, found[False]),
+        *("", f"### The {K} nearest of {count(n)} points among themselves", ""),
+        *table(of_searches, found[True]),
     ]
     if wished.rows is None:
         put(docs / PAGE, "\n".join(text))

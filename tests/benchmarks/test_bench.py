@@ -164,8 +164,7 @@ def test_threads__a_row_tells_two_against_one():
     assert row[1] == f"{pairs_of(TINY):,}"
     one, two = (float(seconds) for seconds in row[2].split(" / ")[1:])
     low, high = re.findall(r"[0-9.]+", row[4])[1:]
-    assert one > 0.0
-    assert two > 0.0
+    assert max(one, two) < 10.0, "of so few points; they may round to nothing"
     assert 0.0 < float(low) <= float(high)
 
 

@@ -23,13 +23,14 @@ from oracles import join as twin
 from tests.local.join.many_dimensions import KINDS, any_space, awkward_rows, features
 
 SEEDS = st.integers(0, 10**6)
+NOBODY = np.empty(0, np.int64)
 
 
-def nearest(queries, points, k, metric, is_self):
+def nearest(queries, points, k, metric, itself):
     """The k nearest by the definition."""
     distances = twin.all_distances(queries, points, metric)
-    if is_self:
-        np.fill_diagonal(distances, np.inf)
+    known = np.flatnonzero(itself >= 0)
+    distances[known, itself[known]] = np.inf
     order = np.argsort(distances, axis=1, kind="stable")[:, :k]
     return order, np.take_along_axis(distances, order, axis=1)
 
@@ -59,9 +60,39 @@ def test_product_search__is_the_definition_bit_for_bit(kind, metric, sizes, d, m
         of = itself, lists, space, get_metric(metric), seed % 50
         search_by_product(queries, points, asked, *of).run(1 + seed % 2, False)
     sort_nearest(np.arange(len(queries) + 1) * k, lists.ids.reshape(-1), lists.distances.reshape(-1))
-    neighbours, distances = nearest(queries, points, k, metric, is_self)
+    neighbours, distances = nearest(queries, points, k, metric, itself)
     np.testing.assert_array_equal(lists.distances, distances)
     np.testing.assert_array_equal(lists.ids, neighbours)
+
+
+@examples(60)
+@given(
+    st.sampled_from(KINDS),
+    st.sampled_from(["euclidean", "cosine"]),
+    st.integers(70, 200),
+    st.sampled_from([0, 5, 30]),
+    st.integers(1, 8),
+    st.sampled_from(["its own", "another", "none"]),
+    SEEDS,
+)
+def test_product_search__of_most_points_makes_each_product_once(kind, metric, n, m, k, missing, seed):
+    rows = awkward_rows(kind, n, 32, seed)
+    if metric == "cosine":
+        rows[~rows.any(axis=1)] = 1.0
+    random = np.random.default_rng(seed)
+    asked = random.permutation(n)[: n - seed % 3]
+    itself = {"its own": np.arange(n), "another": random.permutation(n), "none": np.full(n, -1)}[missing]
+    lists, space = make_lists(n, k, np.zeros), any_space(rows, metric, m, seed)
+    with patch.multiple(by_product, BLOCK_ROWS=64, QUERY_ROWS=64, _MIN_QUERY_ROWS=16):
+        of = itself, lists, space, get_metric(metric)
+        work = search_by_product(rows, rows, asked, *of).run(1 + seed % 2, False)
+    sort_nearest(np.arange(n + 1) * k, lists.ids.reshape(-1), lists.distances.reshape(-1))
+    neighbours, distances = nearest(rows, rows, k, metric, itself)
+    np.testing.assert_array_equal(lists.distances[asked], distances[asked])
+    np.testing.assert_array_equal(lists.ids[asked], neighbours[asked])
+    once = sum(min(64, n - begin) * (n - begin) for begin in range(0, n, 64))
+    assert (work.products - once) % n == 0, "beside those of queries that are searched for again"
+    assert once <= work.products <= once + n * len(asked)
 
 
 def test_product_search__that_is_interrupted_leaves_no_threads():
@@ -89,7 +120,7 @@ def test_knn_join__of_many_dimensions_goes_through_products(metric, is_sure, mon
     if not is_sure:
         monkeypatch.setattr(search, "plan_before_tree", lambda *_: None)
     found = knn_join(queries, points, 3, metric, n_jobs=2, counters=counters, progress=shown.append)
-    neighbours, distances = nearest(queries, points, 3, metric, False)
+    neighbours, distances = nearest(queries, points, 3, metric, NOBODY)
     np.testing.assert_array_equal(found.distance, distances)
     np.testing.assert_array_equal(found.neighbour, neighbours)
     assert counters["products"] == (900 if is_sure else 900 - 32) * 700
@@ -109,7 +140,7 @@ def test_knn_join__does_not_copy_float32_to_float64_as_a_whole():
         tracemalloc.stop()
     assert peak < 2 * points.nbytes, "one copy in float64 would be as much"
     as_float64 = queries[:3].astype(np.float64), points.astype(np.float64)
-    neighbours, distances = nearest(*as_float64, 2, "euclidean", False)
+    neighbours, distances = nearest(*as_float64, 2, "euclidean", NOBODY)
     np.testing.assert_array_equal(found.distance[:3], distances)
     np.testing.assert_array_equal(found.neighbour[:3], neighbours)
 
@@ -117,13 +148,13 @@ def test_knn_join__does_not_copy_float32_to_float64_as_a_whole():
 @pytest.mark.parametrize("is_alike", [True, False])
 def test_plan_before_tree__grows_a_second_tree_only_where_one_does_not_tell(is_alike, monkeypatch):
     random = np.random.default_rng(5)
-    points = random.standard_normal((3000, 128)) if is_alike else random.random((3000, 1)) * np.ones(128)
+    points = random.standard_normal((6000, 128)) if is_alike else random.random((6000, 1)) * np.ones(128)
     asked, ask = [], product_choice._ask_tree
     monkeypatch.setattr(product_choice, "_ask_tree", lambda few, *of: asked.append(len(few)) or ask(few, *of))
-    nobody = np.full(3000, -1)
-    plan = plan_before_tree(points, points, np.arange(3000), nobody, 5, get_metric("euclidean"))
+    nobody = np.full(6000, -1)
+    plan = plan_before_tree(points, points, np.arange(6000), nobody, 5, get_metric("euclidean"))
     assert (plan is not None) == is_alike
-    assert asked == ([1024] if is_alike else [1024, 2048])
+    assert asked == ([750] if is_alike else [750, 1500]), "a quarter of the points, and half of these"
 
 
 @pytest.mark.filterwarnings("error")
@@ -131,7 +162,7 @@ def test_plan_before_tree__grows_a_second_tree_only_where_one_does_not_tell(is_a
 def test_knn_join__of_many_queries_and_few_points_in_many_dimensions(n):
     queries = features(300, 40, 6).astype(np.float64)
     found = knn_join(queries, queries[:n], 1)
-    neighbours, distances = nearest(queries, queries[:n], 1, "euclidean", False)
+    neighbours, distances = nearest(queries, queries[:n], 1, "euclidean", NOBODY)
     np.testing.assert_array_equal(found.distance, distances)
     np.testing.assert_array_equal(found.neighbour, neighbours)
 
@@ -141,5 +172,7 @@ def test_knn_join__of_few_dimensions_that_look_many_is_searched_in_the_tree():
     points = random.random((1200, 1)) @ random.standard_normal((1, 40))
     counters = {}
     found = knn_join(None, points, 2, counters=counters)
-    np.testing.assert_array_equal(found.distance, nearest(points, points, 2, "euclidean", True)[1])
+    np.testing.assert_array_equal(
+        found.distance, nearest(points, points, 2, "euclidean", np.arange(len(points)))[1]
+    )
     assert "products" not in counters

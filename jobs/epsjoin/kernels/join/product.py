@@ -61,13 +61,18 @@ class ProductRows(NamedTuple):
 _FLOATS = ir.VectorType(ir.FloatType(), LANES)
 
 
-def _survivors(builder: Any, products: Any, place: Any, half: Any, lane: Any, threshold: Any) -> Any:
-    def load(array: Any, at: Any) -> Any:
-        return builder.load(builder.bitcast(builder.gep(array, [at]), _FLOATS.as_pointer()), align=4)
+def _load(builder: Any, array: Any, at: Any) -> Any:
+    return builder.load(builder.bitcast(builder.gep(array, [at]), _FLOATS.as_pointer()), align=4)
 
-    rests = builder.fsub(load(products, place), load(half, lane))
-    survives = builder.fcmp_ordered(">=", rests, in_each_lane(builder, threshold, _FLOATS))
+
+def _reaching(builder: Any, products: Any, half: Any, threshold: Any) -> Any:
+    survives = builder.fcmp_ordered(">=", builder.fsub(products, half), threshold)
     return builder.bitcast(survives, ir.IntType(LANES))
+
+
+def _survivors(builder: Any, products: Any, place: Any, half: Any, lane: Any, threshold: Any) -> Any:
+    of_row = in_each_lane(builder, threshold, _FLOATS)
+    return _reaching(builder, _load(builder, products, place), _load(builder, half, lane), of_row)
 
 
 @njit_as(_survivors)
@@ -76,6 +81,22 @@ def survivors_among(products: Floats32, place: int, half: Floats32, lane: int, t
     bits = 0
     for i in range(LANES):
         bits |= int(products[place + i] - half[lane + i] >= threshold) << i
+    return bits
+
+
+def _column_survivors(builder: Any, products: Any, place: Any, half: Any, threshold: Any, lane: Any) -> Any:
+    of_row = in_each_lane(builder, half, _FLOATS)
+    return _reaching(builder, _load(builder, products, place), of_row, _load(builder, threshold, lane))
+
+
+@njit_as(_column_survivors)
+def survivors_of_columns(
+    products: Floats32, place: int, half: np.float32, threshold: Floats32, lane: int
+) -> int:
+    """As :func:`survivors_among`, but the columns have thresholds, and the row has the half."""
+    bits = 0
+    for i in range(LANES):
+        bits |= int(products[place + i] - half >= threshold[lane + i]) << i
     return bits
 
 

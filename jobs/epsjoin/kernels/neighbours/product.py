@@ -20,6 +20,7 @@ from epsjoin.kernels.join.product import (
     may_be_within,
     measure_four,
     survivors_among,
+    survivors_of_columns,
 )
 from epsjoin.kernels.join.vectors import lowest_lane
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_one
@@ -45,7 +46,6 @@ def _keep(
 def keep_survivors(
     products: Floats32,
     left: ProductRows,
-    begin: int,
     right: ProductRows,
     column: int,
     thresholds: Floats32,
@@ -59,7 +59,7 @@ def keep_survivors(
     Parameters
     ----------
     products : (r, c) float32, of filter rows; c is a multiple of ``LANES``.
-    left, begin : the queries, whose names are the rows of their lists, and the first of the block.
+    left : the r queries of the block, whose names are the rows of their lists.
     right, column : the points, whose names are their rows, and the first of the block.
     thresholds : (r,) float32, for ``bounds``.
     itself : (n_lists,) int64, the point that a query must not find; -1 for none.
@@ -79,7 +79,7 @@ def keep_survivors(
     copied = np.empty((2, left.points.shape[1]))
     survivors = 0
     for i in range(n_rows):
-        row = left.names[begin + i]
+        row = left.names[i]
         filled = sizes[row]
         for lane in range(0, n_columns, LANES):
             bits = survivors_among(flat, i * n_columns + lane, half, lane, thresholds[i])
@@ -89,7 +89,7 @@ def keep_survivors(
                 if right.names[y] == itself[row]:
                     continue
                 survivors += 1
-                distance = _keep(left, begin + i, right, y, decision, copied, bounds[i])
+                distance = _keep(left, i, right, y, decision, copied, bounds[i])
                 if 0.0 <= distance <= bounds[i]:
                     filled = keep_one(ids, distances, row * k, k, filled, right.names[y], distance)
                     if filled == k:
@@ -100,19 +100,13 @@ def keep_survivors(
 
 @njit
 def pool_products(
-    products: Floats32,
-    left: ProductRows,
-    begin: int,
-    right: ProductRows,
-    column: int,
-    itself: Ints,
-    pools: NearestLists,
+    products: Floats32, left: ProductRows, right: ProductRows, column: int, itself: Ints, pools: NearestLists
 ) -> None:
     """Put those points of one block into the pools of the queries of another whose products are best.
 
     Parameters
     ----------
-    products, left, begin, right, column, itself : see :func:`keep_survivors`.
+    products, left, right, column, itself : see :func:`keep_survivors`.
     pools : of the r queries of the block, modified; ids and distances are (r, room) and contiguous. The ids
         are places of points, the distances their rests, negated.
     """
@@ -121,7 +115,7 @@ def pool_products(
     sizes, ids, distances = pools.sizes, pools.ids.reshape(-1), pools.distances.reshape(-1)
     flat, half = products.reshape(-1), right.half[column : column + n_columns]
     for i in range(n_rows):
-        excluded = itself[left.names[begin + i]]
+        excluded = itself[left.names[i]]
         filled = sizes[i]
         worst = np.float32(-distances[i * room]) if filled == room else np.float32(MIN_THRESHOLD)
         for lane in range(0, n_columns, LANES):
@@ -138,9 +132,48 @@ def pool_products(
 
 
 @njit
+def pool_columns(
+    products: Floats32,
+    points: ProductRows,
+    begin: int,
+    column: int,
+    itself: Ints,
+    worst: Floats32,
+    pools: NearestLists,
+) -> None:
+    """Put the points of a product's rows into the pools of the queries that are its columns.
+
+    Parameters
+    ----------
+    products : (r, c) float32, of two blocks of one table's filter rows, no row of which is in both; c is a
+        multiple of ``LANES``.
+    points, begin, column : the table, and the first rows of the two blocks.
+    itself : see :func:`keep_survivors`.
+    worst : (n + padding,) float32, modified: at most the worst rest in the pool of each point, or what every
+        rest reaches until it is full; infinite for the padding.
+    pools : of all points, modified, see :func:`pool_products`.
+    """
+    n_rows, n_columns = products.shape
+    room = pools.ids.shape[1]
+    sizes, ids, distances = pools.sizes, pools.ids.reshape(-1), pools.distances.reshape(-1)
+    flat = products.reshape(-1)
+    for i in range(n_rows):
+        half = points.half[begin + i]
+        for lane in range(0, n_columns, LANES):
+            bits = survivors_of_columns(flat, i * n_columns + lane, half, worst, column + lane)
+            while bits:
+                j = lane + lowest_lane(bits)
+                bits &= bits - 1
+                y, rest = column + j, np.float64(products[i, j] - half)
+                if points.names[begin + i] != itself[points.names[y]]:
+                    sizes[y] = keep_one(ids, distances, y * room, room, sizes[y], begin + i, -rest)
+                    if sizes[y] == room:
+                        worst[y] = np.float32(-distances[y * room])
+
+
+@njit
 def decide_best(
     left: ProductRows,
-    begin: int,
     right: ProductRows,
     pools: NearestLists,
     decision: Decision,
@@ -151,7 +184,7 @@ def decide_best(
 
     Parameters
     ----------
-    left, begin, right, decision : see :func:`keep_survivors`.
+    left, right, decision : see :func:`keep_survivors`.
     pools : of r queries, with at least k entries each, the best first.
     bounds : (r,) float64, filled.
     lists : modified; those of the queries are empty.
@@ -160,10 +193,10 @@ def decide_best(
     last = k - 1
     ids, distances = lists.ids.reshape(-1), lists.distances.reshape(-1)
     for i in range(bounds.shape[0]):
-        row, best = left.names[begin + i], pools.ids[i]
+        row, best = left.names[i], pools.ids[i]
         for j in range(0, k, 4):
             four = best[j], best[min(j + 1, last)], best[min(j + 2, last)], best[min(j + 3, last)]
-            measured = measure_four(left.points, begin + i, right.points, four, decision.metric)
+            measured = measure_four(left.points, i, right.points, four, decision.metric)
             for place in range(j, min(j + 4, k)):
                 name, distance = right.names[best[place]], measured[place - j]
                 keep_one(ids, distances, row * k, k, place, name, distance)
@@ -174,7 +207,6 @@ def decide_best(
 @njit
 def decide_pools(
     left: ProductRows,
-    begin: int,
     right: ProductRows,
     pools: NearestLists,
     thresholds: Floats32,
@@ -188,7 +220,7 @@ def decide_pools(
 
     Parameters
     ----------
-    left, begin, right, pools, decision, lists : see :func:`decide_best`, which comes first.
+    left, right, pools, decision, lists : see :func:`decide_best`, which comes first.
     thresholds : (r,) float32, for ``bounds``.
     n_others : (r,) int64, points that a query may find.
     bounds : (r,) float64, lowered.
@@ -204,11 +236,11 @@ def decide_pools(
     copied = np.empty((2, left.points.shape[1]))
     survivors = 0
     for i in range(bounds.shape[0]):
-        low = left.names[begin + i] * k
+        low = left.names[i] * k
         place = k
         while place < room and -pools.distances[i, place] >= thresholds[i]:
             y = pools.ids[i, place]
-            distance = _keep(left, begin + i, right, y, decision, copied, bounds[i])
+            distance = _keep(left, i, right, y, decision, copied, bounds[i])
             if distance >= 0.0:
                 keep_one(ids, distances, low, k, k, right.names[y], distance)
                 bounds[i] = distances[low]

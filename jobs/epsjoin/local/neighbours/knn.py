@@ -72,11 +72,12 @@ def knn_join(
 
     From 32 dimensions on, euclidean and cosine have one more way: products of blocks of queries and points in
     float32, whose slack is proven, leave the few points whose distance is computed. The sample of a tree
-    shows when that costs less. Then queries and points that are both float32 stay so.
+    shows when that costs less. Then queries and points that are both float32 stay so. Of points among
+    themselves each product serves both.
 
     Memory: the tree, with two copies of the points at most; 16 bytes per query and neighbour; a copy of the
     queries and the join of a round, where joins cost less. By products, at most d + 6 float32 per row instead
-    of the tree.
+    of the tree; among themselves, at most as much again and as the points take.
 
     Examples
     --------

@@ -15,6 +15,7 @@ import numpy as np
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints, Points
 from epsjoin.local.metric import Metric
+from epsjoin.local.neighbours.by_product import count_products
 from epsjoin.local.neighbours.tree import PointTree, make_lists
 from epsjoin.local.plan.product import MIN_DIMENSIONS, ProductPlan, Sample, has_products, plan_product
 from epsjoin.local.product.blas import one_thread
@@ -36,6 +37,9 @@ _MIN_POINTS = 128
 _TREE_POINTS, _FEWER, _PLAN_POINTS = 1 << 11, 2, 512
 """Number of points of the first tree, by how much fewer the second one has; number of points with which
 products are planned, and of others for axes."""
+_PER_TREE_POINT, _PER_PLAN_POINT, _MIN_DRAWN = 4, 8, 128
+"""Of so many points one is drawn for the first tree, and for plans, and so many at least: among few points
+the neighbours are found sooner than a large sample is asked."""
 _NS_PER_NEIGHBOUR, _NS_PER_DECIDED_TERM = 950.0, 1.7
 """Nanoseconds of a search by products for a query's neighbour, for which others leave the pool, and for a
 coordinate of it, since a few are decided for each; by ``benchmarks.neighbour_ways``."""
@@ -67,11 +71,13 @@ def plan_before_tree(
     if not may_multiply(metric, points, len(rows)):
         return None
     n, random = len(points), np.random.default_rng(0)
-    drawn, sample = random.permutation(n)[:_TREE_POINTS], random.choice(rows, SAMPLE_QUERIES, replace=False)
+    n_few = min(_TREE_POINTS, max(_MIN_DRAWN, n // _PER_TREE_POINT))
+    drawn, sample = random.permutation(n)[:n_few], random.choice(rows, SAMPLE_QUERIES, replace=False)
     few, fewer = np.sort(drawn), np.sort(drawn[: len(drawn) // _FEWER])
     of = queries, points, sample, itself, k, metric
-    nearest = max(1, round(k * len(few) / n))  # of these points as far as the k-th of all
-    plan = _plan(queries, points, sample, _ask_all(few, nearest, *of), len(rows), metric)
+    some = drawn[: max(_MIN_DRAWN, n // _PER_PLAN_POINT)]
+    nearest = max(1, round(k * len(some) / n))  # of these points as far as the k-th of all
+    plan = _plan(queries, points, sample, _ask_all(some, nearest, *of), len(rows), metric)
     if plan is None:
         return None
     of_fewer = _ask_tree(fewer, *of)  # a tree of all compares no less
@@ -152,12 +158,14 @@ def _plan(
         metric.check_eps(radius)
     except ArgumentError:
         return None
-    drawn = np.random.default_rng(0).permutation(n)[: 2 * _PLAN_POINTS]
+    n_drawn = min(2 * _PLAN_POINTS, max(_MIN_DRAWN, n // _PER_PLAN_POINT))
+    drawn = np.random.default_rng(0).permutation(n)[:n_drawn]
     half = len(drawn) // 2
     with one_thread():
         some = embed(points[drawn], metric)
         both = Sample(embed(queries[sample], metric), some[:half], some[half:])
-        return plan_product(both, float(n_open) * n, n_open + n, radius, metric)
+        pairs = count_products(n_open, n, is_own=queries is points)
+        return plan_product(both, pairs, n_open + n, radius, metric)
 
 
 def is_cheaper(

@@ -35,7 +35,7 @@ from epsjoin.kernels.neighbours import knn
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_nearest_of, sort_nearest
 from epsjoin.local.join.arrays import iter_join, iter_self_join
 from epsjoin.local.metric import Metric
-from epsjoin.local.neighbours.by_product import search_by_product
+from epsjoin.local.neighbours.by_product import count_products, search_by_product
 from epsjoin.local.neighbours.product_choice import (
     SAMPLE_QUERIES,
     SCAN_FRACTION,
@@ -119,8 +119,8 @@ def find_nearest(
     Notes
     -----
     Memory: the tree (:meth:`epsjoin.local.neighbours.tree.PointTree.grow`); for each query 16 bytes for each
-    neighbour and some 40; the join of a round. By products, filter rows instead of the tree; otherwise
-    float32 becomes float64.
+    neighbour and some 40; the join of a round. By products, filter rows instead of the tree, and of points
+    among themselves at most as much again and as the points take; otherwise float32 becomes float64.
     """
     lists = make_lists(len(queries), k, options.make)
     fill_lists(queries, points, itself, np.arange(len(queries)), lists, metric, options)
@@ -171,9 +171,10 @@ def fill_by_product(
 ) -> None:
     """Find the k nearest points of some of the queries by products, as :func:`fill_lists`."""
     of = queries, points, rows, itself, lists, plan.space, metric
-    search = search_by_product(*of, plan.survivors / max(1, len(rows)))
-    survivors = search.run(options.n_jobs, options.progress)
-    add_counts(options.counters, products=len(rows) * len(points), comparisons=survivors)
+    products = count_products(len(rows), len(points), is_own=queries is points)
+    search = search_by_product(*of, plan.survivors * len(points) / max(1.0, products))
+    work = search.run(options.n_jobs, options.progress)
+    add_counts(options.counters, products=work.products, comparisons=work.survivors)
 
 
 class _PlannedJoin(NamedTuple):
