@@ -90,6 +90,11 @@ def pair_columns(
     return left, right, distance
 
 
+def with_nulls(values: NDArray[np.float64]) -> pa.Array:
+    """A column of numbers with null for NaN."""
+    return pa.array(values, mask=np.isnan(values))
+
+
 def are_same(old: pa.ChunkedArray, new: pa.ChunkedArray) -> NDArray[np.bool_]:
     """Tell for each row whether two columns have the same value: equal ones, two nulls, or two NaN."""
     is_same = pc.fill_null(pc.equal(old, new), pc.and_(old.is_null(), new.is_null()))

@@ -95,6 +95,26 @@ def test_product_search__of_most_points_makes_each_product_once(kind, metric, n,
     assert once <= work.products <= once + n * len(asked)
 
 
+def test_product_search__shows_how_far_it_is_and_makes_its_arrays_as_it_is_told():
+    rows, shown, made = features(1100, 32, 3), [], []
+
+    def make(shape, dtype=np.float64):
+        made.append((shape, np.dtype(dtype)))
+        return np.zeros(shape, dtype)
+
+    lists, everyone = make_lists(len(rows), 2, np.zeros), np.arange(len(rows))
+    of = everyone, lists, any_space(rows, "euclidean", 5, 0), get_metric("euclidean"), 0.0, make
+    found = search_by_product(rows, rows, everyone, *of)
+    found.run(1, shown.append)
+    of_blocks, of_queries = shown[:3], shown[3:]
+    assert len(of_blocks) == 3
+    assert of_blocks[-1] <= 0.95 < of_queries[0]
+    assert shown == sorted(shown)
+    assert shown[-1] == 1.0
+    pools = [((1100, found.room), np.int64), ((1100, found.room), np.float64)]
+    assert made == [((1152, 6), np.float32), *pools]
+
+
 def test_product_search__that_is_interrupted_leaves_no_threads():
     def interrupt(_):
         raise InterruptedError

@@ -47,6 +47,29 @@ def test_other_cells_within__are_all_that_have_a_point_in_the_ball(metric, kind,
         assert between > radius[i] or (i, home[j]) in reached
 
 
+def test_plan_cells__cut_between_values_that_are_there_often():
+    random = np.random.default_rng(4)
+    saturated = np.column_stack((np.minimum(random.random(4096) * 20.0, 9.0), random.random(4096)))
+    cells = plan_cells(saturated, 64)
+    assert np.bincount(find_cells(cells, saturated)).max() < 2 * 4096 / 64, "most have the largest x"
+
+    points = random.standard_normal((4096, 3))
+    points[::3] = 0.0
+    cells = plan_cells(points, 16)
+    home = find_cells(cells, points)
+    assert set(home.tolist()) == set(range(16))
+    at_hand = np.zeros(len(points))
+    assert not list(other_cells_within(cells, points, home, at_hand, 0)), "no point lies on a cut"
+
+
+@pytest.mark.parametrize("high", [1.0 + 2.0**-52, 1.7e308])
+def test_plan_cells__keep_values_apart_that_are_close_or_far_away(high):
+    cells = plan_cells(np.array([[1.0], [high]]), 2)
+    assert find_cells(cells, np.array([[1.0], [high]])).tolist() == [0, 1]
+    cells = plan_cells(np.array([[-high], [high]]), 2)
+    assert find_cells(cells, np.array([[-high], [high]])).tolist() == [0, 1]
+
+
 def test_plan_cells__have_as_many_points_each_and_leave_far_cells_out():
     points = np.random.default_rng(3).random((4096, 2))
     cells = plan_cells(points, 16)

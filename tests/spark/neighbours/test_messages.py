@@ -19,13 +19,20 @@ def received(sent: Iterator[pa.RecordBatch]) -> list[Message]:
 
 
 @pytest.mark.parametrize(
-    ("n", "together", "lengths"), [(10, 1, [4, 4, 2]), (9, 3, [3, 3, 3]), (10, 5, [5, 5])]
+    ("n", "together", "most", "lengths"),
+    [
+        (10, 1, None, [4, 4, 2]),
+        (9, 3, None, [3, 3, 3]),
+        (10, 5, None, [5, 5]),
+        (5, 1, 2, [2, 2, 1]),
+        (5, 1, 9, [4, 1]),
+    ],
 )
 def test_write_messages__part_rows_that_are_too_many_but_not_those_of_one_query(
-    monkeypatch: pytest.MonkeyPatch, n: int, together: int, lengths: list[int]
+    monkeypatch: pytest.MonkeyPatch, n: int, together: int, most: int | None, lengths: list[int]
 ) -> None:
-    monkeypatch.setattr(messages, "_MAX_ROWS", 4)
-    got = received(write_messages(7, 2, 5, pa.table({"id": range(n)}), together))
+    monkeypatch.setattr(messages, "_MAX_BYTES", 4 * 8)
+    got = received(write_messages(7, 2, 5, pa.table({"id": range(n)}), together, most))
     assert [len(message.read()) for message in got] == lengths
     assert pa.concat_tables([message.read() for message in got])["id"].to_pylist() == list(range(n))
     assert {(message.kind, message.sender) for message in got} == {(2, 5)}
@@ -50,6 +57,15 @@ def test_exchange__gives_each_cell_its_messages_by_kind_and_those_that_it_passes
     sent = spark.range(0, 1, 1, 1).mapInArrow(send, MESSAGES)
     rows = exchange(exchange(sent, 3, pass_on), 4, tell, "text string").collect()
     assert sorted(row["text"] for row in rows) == ["1: [(1, 9, 1)]", "3: [(0, 9, 20), (1, 9, 21)]"]
+
+
+def test_scores__are_told_once_to_a_cell_that_asked_twice() -> None:
+    asked = (pa.table({"id": ids}) for ids in ([3, 5], [5, 7]))
+    wanted = [message for rows in asked for message in received(write_messages(0, 4, 1, rows))]
+    sent = list(scores._tell(0, np.array([3, 5, 7, 9]), np.array([0.3, 0.5, 0.7, 0.9]), wanted))
+    assert [batch["cell"][0].as_py() for batch in sent] == [0, 1], "itself, and who asked"
+    told = received(iter(sent[1:]))
+    assert scores._look_up(told, np.array([7, 3, 5])).tolist() == [0.7, 0.3, 0.5]
 
 
 def test_scores__of_a_point_with_an_unknown_neighbour_are_refused() -> None:

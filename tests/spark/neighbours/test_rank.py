@@ -44,12 +44,16 @@ IDS = [7 * (i * 31 % len(POINTS)) - 40 for i in range(len(POINTS))]
 
 
 def rank_all(
-    spark: SparkSession, pairs: list[tuple[int, int, float]], k: int = K, max_on_driver: int = 1 << 30
+    spark: SparkSession,
+    pairs: list[tuple[int, int, float]],
+    k: int = K,
+    max_on_driver: int = 1 << 30,
+    lost: int = 0,
 ) -> list[dict[str, object]]:
     labels = slow_cluster.dbscan(IDS, pairs, 4)
     clusters = FrameRows(spark.createDataFrame([(i, *labels[i]) for i in IDS], CLUSTERS))
     points = points_of(frame_of(spark, POINTS, IDS), columns_of(POINTS), "id").of_dimensions(3)
-    stored = FrameRows(spark.createDataFrame(pairs, PAIRS))
+    stored = FrameRows(spark.createDataFrame(pairs[lost:], PAIRS))
     names = ["a", "b", "c"]
     of = points, LATTICE, clusters, stored, EPS, get_metric("euclidean"), k, names
     with ExitStack() as done:
@@ -123,6 +127,40 @@ def test_rank_points__of_no_more_points_than_neighbours_have_no_score(
     rows = rank_all(spark, pairs_within(EPS), len(POINTS), max_on_driver)
     assert [row["id"] for row in rows] == sorted(IDS)
     assert {(row["lof"], row["k_distance"]) for row in rows} == {(None, None)}
+
+
+@pytest.mark.parametrize("max_on_driver", WAYS)
+def test_rank_points__of_no_more_points_than_neighbours_count_the_pairs_all_the_same(
+    spark: SparkSession, max_on_driver: int
+) -> None:
+    with pytest.raises(TableError, match="neighbours were found in the pairs, "):
+        rank_all(spark, pairs_within(EPS), len(POINTS), max_on_driver, lost=1)
+
+
+@pytest.mark.parametrize(("n_bytes", "is_collected"), [(32 * 92 + 24 * 400, True), (32 * 92 + 24 * 4, False)])
+def test_rank_points__on_a_cluster_of_more_pairs_than_the_driver_should_hold_are_ranked_by_spark(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, n_bytes: int, is_collected: bool
+) -> None:
+    monkeypatch.setattr(rank, "has_one_machine", lambda _: False)
+    monkeypatch.setattr(rank, "room_on_driver", lambda *_: np.zeros)
+    collected: list[object] = []
+    plain = rank.rank_on_driver
+    monkeypatch.setattr(rank, "rank_on_driver", lambda *of: collected.append(of) or plain(*of))
+    assert len(POINTS) == 92
+    assert rank_all(spark, pairs_within(EPS), K, n_bytes) == rank_all(spark, pairs_within(EPS), K, 1 << 30)
+    assert len(collected) == 1 + is_collected
+
+
+@pytest.mark.filterwarnings("error")
+def test_rank_points__of_points_too_far_apart_for_a_density_are_the_same_by_either_way(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far = np.array([[1e200, 0, 0], [-1e200, 0, 0], [3e200, 0, 0], *([x, 0, 0] for x in (0, 1, 2, 4))])
+    monkeypatch.setattr("tests.spark.neighbours.test_rank.POINTS", far)
+    monkeypatch.setattr("tests.spark.neighbours.test_rank.IDS", list(range(len(far))))
+    first, *others = (rank_all(spark, pairs_within(EPS), 2, way) for way in WAYS)
+    assert [row["lof"] for row in first if row["id"] < 3] == [None] * 3
+    assert others == [first] * len(others)
 
 
 @pytest.mark.parametrize("max_on_driver", [WAYS[0], 0])

@@ -122,7 +122,7 @@ def test_knn_join__of_many_equal_rows_takes_those_with_the_smallest_ids(
 def test_cell__searches_no_more_equal_points_than_a_query_needs() -> None:
     ids = np.random.default_rng(4).permutation(1000)
     places = search.Queries(ids, np.zeros((1000, 2)), np.full(1000, np.inf))
-    space = search.Space(plan_cells(places.places[:1], 1), get_metric("euclidean"), 2, 4, None)
+    space = search.Space(plan_cells(places.places[:1], 1), get_metric("euclidean"), 2, 4, 1000, None)
     cell = search.Cell([places], space)
     assert cell.tree is not None
     assert sorted(cell.tree.names.tolist()) == [0, 1, 2, 3]
@@ -147,7 +147,7 @@ def test_cell__searches_no_more_equal_points_than_a_query_needs() -> None:
 )
 def test_cell__finds_what_lies_within_the_radius_and_nobody_else(radius: float, found: list) -> None:
     points = search.Queries(np.array([2**63 - 1, -7, 5]), np.array([[3.0], [4.0], [9.0]]), np.zeros(3))
-    space = search.Space(plan_cells(points.places, 1), get_metric("euclidean"), 1, 2, None)
+    space = search.Space(plan_cells(points.places, 1), get_metric("euclidean"), 1, 2, 1000, None)
     cell = search.Cell([points], space)
     near, still = cell.search(search.Queries(np.array([5]), np.zeros((1, 1)), np.array([radius])))
     assert list(zip(near.distance.tolist(), near.neighbour.tolist(), strict=True)) == found

@@ -38,6 +38,7 @@ from epsjoin.local.neighbours.tree import make_lists
 from epsjoin.local.product.blas import one_thread
 from epsjoin.local.product.rows import FilteredTable, FilterSpace, filter_table, thresholds
 from epsjoin.local.progress import Progress, ProgressArgument
+from epsjoin.local.scratch import MakeArray
 from epsjoin.local.sweep.threads import in_order
 
 BLOCK_ROWS = 512
@@ -74,6 +75,7 @@ class ProductSearch(NamedTuple):
     space, metric : of the filter rows.
     decision : the metric's, with an infinite bound.
     room : entries of a pool, at least k.
+    make : makes arrays that have a row for each point.
     """
 
     queries: FilteredTable
@@ -85,6 +87,7 @@ class ProductSearch(NamedTuple):
     metric: Metric
     decision: Decision
     room: int
+    make: MakeArray
 
     def run(self, n_jobs: int, progress: ProgressArgument) -> ProductWork:
         """Fill the lists."""
@@ -95,11 +98,12 @@ class ProductSearch(NamedTuple):
         pools, pooled = None, 0.0
         with Progress(progress, "k nearest") as shown:
             if self._is_shared():
-                pools, pooled = make_lists(n_points, self.room, np.empty), _POOLED
+                pools, pooled = make_lists(n_points, self.room, self.make), _POOLED
+                expected = count_products(n_points, n_points, is_own=True)
                 with closing(in_order(self._pool_all(pools), n_jobs)) as made:
                     for some in made:
                         products += some
-                        shown.show(pooled * products / (n_points * n_points / 2))
+                        shown.show(pooled * products / expected)
             blocks = in_order((self._search(self.asked[at : at + step], pools) for at in begins), n_jobs)
             with closing(blocks):
                 for number, work in enumerate(blocks):
@@ -215,6 +219,7 @@ def search_by_product(
     space: FilterSpace,
     metric: Metric,
     survivors: float = 0.0,
+    make: MakeArray = np.zeros,
 ) -> ProductSearch:
     """Make the filter rows of a search.
 
@@ -224,12 +229,13 @@ def search_by_product(
     rows : (r,) int64, the queries to search for.
     space : how points become filter rows.
     survivors : number of points that products are expected to let through for a query.
+    make : makes arrays that have a row for each point.
     """
     lists.sizes[rows] = 0
     everything = np.inf
     with one_thread():
-        others, asked = filter_table(points, np.arange(len(points)), metric, space, everything), rows
-        of_queries = others
+        others = filter_table(points, np.arange(len(points)), metric, space, everything, make)
+        of_queries, asked = others, rows
         if queries is not points:
             of_queries = filter_table(queries[rows], rows, metric, space, everything)
             asked = np.arange(len(rows))
@@ -237,4 +243,4 @@ def search_by_product(
     beside = min(_MAX_OTHERS, max(_MIN_OTHERS, int(_ROOM * survivors) - k))
     room = max(k, min(k + beside, len(points) - 1))
     decision = metric.decision(everything)
-    return ProductSearch(of_queries, others, asked, itself, lists, space, metric, decision, room)
+    return ProductSearch(of_queries, others, asked, itself, lists, space, metric, decision, room, make)

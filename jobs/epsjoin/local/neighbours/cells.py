@@ -1,4 +1,4 @@
-"""Cells: a partition of space by cuts through medians of a sample, for points that fit no one task."""
+"""Cells: a partition of space by cuts in the middle of a sample, for points that fit no one task."""
 
 from __future__ import annotations
 
@@ -44,10 +44,25 @@ def plan_cells(embedded: Floats, n_cells: int) -> Cells:
         mine = embedded[rows[node]]
         if len(mine):
             axis[node] = int(np.ptp(mine, axis=0).argmax())
-            cut[node] = np.median(mine[:, axis[node]])
+            cut[node] = _middle_cut(mine[:, axis[node]])
         is_left = mine[:, axis[node]] <= cut[node]
         rows += [rows[node][is_left], rows[node][~is_left]]
     return Cells(axis, cut)
+
+
+def _middle_cut(values: Floats) -> float:
+    """A number between two of the values, in the middle of the gap that is nearest to the median.
+
+    No value lies on the cut, or all that are equal to it would be near both sides, unless all are equal.
+    """
+    ascending = np.sort(values)
+    gaps = np.flatnonzero(ascending[1:] > ascending[:-1])
+    if not gaps.size:
+        return float(ascending[0])
+    gap = gaps[np.abs(2 * (gaps + 1) - ascending.size).argmin()]
+    low, high = float(ascending[gap]), float(ascending[gap + 1])
+    middle = low / 2.0 + high / 2.0
+    return middle if low <= middle < high else low
 
 
 def find_cells(cells: Cells, embedded: Floats) -> Ints:

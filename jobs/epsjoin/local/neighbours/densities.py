@@ -55,7 +55,7 @@ def outlier_factors(density: Floats, neighbour_density: Floats) -> Floats:
     (n,) float64: 1 where the density is infinite (more than k equal points; R's dbscan package decides inf /
     inf in the same way), infinite where only a neighbour's density is, NaN where a density is unknown.
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # inf / inf
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):  # inf / inf, and 0 of far points
         total = _sum_in_order(neighbour_density)
         factor: Floats = total / neighbour_density.shape[1] / density
     factor[np.isinf(density) & ~np.isnan(total)] = 1.0

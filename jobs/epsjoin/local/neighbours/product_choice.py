@@ -74,15 +74,15 @@ def plan_before_tree(
     n_few = min(_TREE_POINTS, max(_MIN_DRAWN, n // _PER_TREE_POINT))
     drawn, sample = random.permutation(n)[:n_few], random.choice(rows, SAMPLE_QUERIES, replace=False)
     few, fewer = np.sort(drawn), np.sort(drawn[: len(drawn) // _FEWER])
-    of = queries, points, sample, itself, k, metric
+    of = queries, points, sample, itself, metric
     some = drawn[: max(_MIN_DRAWN, n // _PER_PLAN_POINT)]
     nearest = max(1, round(k * len(some) / n))  # of these points as far as the k-th of all
     plan = _plan(queries, points, sample, _ask_all(some, nearest, *of), len(rows), metric)
     if plan is None:
         return None
-    of_fewer = _ask_tree(fewer, *of)  # a tree of all compares no less
+    of_fewer = _ask_tree(fewer, k, *of)  # a tree of all compares no less
     if not is_cheaper(plan, points, len(rows), k, of_fewer, metric):
-        compared = _ask_tree(few, *of)
+        compared = _ask_tree(few, k, *of)
         growth = math.log(compared / of_fewer, _FEWER)
         compared *= (n / len(few)) ** min(1.0, max(0.0, growth))
         if not is_cheaper(plan, points, len(rows), k, compared, metric):
@@ -91,7 +91,7 @@ def plan_before_tree(
 
 
 def _ask_tree(
-    few: Ints, queries: Points, points: Points, sample: Ints, itself: Ints, k: int, metric: Metric
+    few: Ints, k: int, queries: Points, points: Points, sample: Ints, itself: Ints, metric: Metric
 ) -> float:
     """How many of a few points their tree compares with a query."""
     k = min(k, len(few) - 1)
@@ -102,17 +102,12 @@ def _ask_tree(
 
 
 def _ask_all(
-    few: Ints,
-    nearest: int,
-    queries: Points,
-    points: Points,
-    sample: Ints,
-    itself: Ints,
-    k: int,
-    metric: Metric,
+    few: Ints, nearest: int, queries: Points, points: Points, sample: Ints, itself: Ints, metric: Metric
 ) -> Floats:
-    """About the distances of some queries to the ``nearest``-th of a few points, or the last; (s,)."""
-    del k
+    """About the distances of some queries to the ``nearest``-th of a few points, but never to the last; (s,).
+
+    The last may be the query itself.
+    """
     with one_thread(), np.errstate(over="ignore", invalid="ignore"):
         asked, others = embed(queries[sample], metric), embed(points[few], metric)
         centre = others.mean(axis=0)

@@ -172,7 +172,8 @@ def fill_by_product(
     """Find the k nearest points of some of the queries by products, as :func:`fill_lists`."""
     of = queries, points, rows, itself, lists, plan.space, metric
     products = count_products(len(rows), len(points), is_own=queries is points)
-    search = search_by_product(*of, plan.survivors * len(points) / max(1.0, products))
+    survivors = plan.survivors * len(points) / max(1.0, products)
+    search = search_by_product(*of, survivors, options.make)
     work = search.run(options.n_jobs, options.progress)
     add_counts(options.counters, products=work.products, comparisons=work.survivors)
 
@@ -224,10 +225,21 @@ class _Search:
         """Find the k nearest of these queries."""
         n, (n_jobs, *_, make) = len(self.points), self.options
         tree = PointTree.grow(self.points, np.arange(n), self.k + 1, self.metric, n_jobs, make)
-        kept = np.sort(tree.names) if len(tree.names) < n else None
         rows, copies = self.split_copies(tree, rows)
-        rows = self.multiply(tree, self.order(tree, rows))  # still open
-        per_query = 0.0
+        rows, plan = self.plan_products(tree, self.order(tree, rows))
+        if plan is None:
+            self.search_or_join(tree, rows)
+        else:
+            del tree  # its memory is needed for filter rows
+            of = self.itself, self.lists, self.metric, self.options
+            fill_by_product(plan, self.queries, self.points, rows, *of)
+        for column in self.lists:
+            column[copies.rows] = column[copies.of]
+
+    def search_or_join(self, tree: PointTree, rows: Ints) -> None:
+        """Find the k nearest of these queries by the tree, by joins or by a scan."""
+        n, per_query = len(self.points), 0.0
+        kept = np.sort(tree.names) if len(tree.names) < n else None
         while len(rows) > _SAMPLE_QUERIES:
             is_sampled = np.zeros(len(rows), np.bool_)
             is_sampled[self.random.choice(len(rows), _SAMPLE_QUERIES, replace=False)] = True
@@ -244,8 +256,6 @@ class _Search:
             self.scan(rows)
         elif len(rows):
             self.search(tree, rows, self.options.progress)
-        for column in self.lists:
-            column[copies.rows] = column[copies.of]
 
     def split_copies(self, tree: PointTree, rows: Ints) -> tuple[Ints, _Copies]:
         """Split off queries that find what others find: surplus points, but for one of each value.
@@ -293,28 +303,24 @@ class _Search:
             knn.scan_nearest(self.decision, queries, some, points, self.itself, self.lists)
         add_counts(self.options.counters, comparisons=len(rows) * len(self.points))
 
-    def multiply(self, tree: PointTree, rows: Ints) -> Ints:
-        """Search for the k nearest of these queries by products with all points, if that costs least.
+    def plan_products(self, tree: PointTree, rows: Ints) -> tuple[Ints, ProductPlan | None]:
+        """Plan products of these queries and all points, if that costs least.
 
-        The tree finds those of some queries first, which tells its work and what products would let through.
+        The tree finds the k nearest of some queries first, which tells its work and what products would let
+        through.
 
         Returns
         -------
-        (r,) int64, the queries that are still open.
+        (r,) int64, the queries that are still open, and the plan, if there is one.
         """
         if not may_multiply(self.metric, self.points, len(rows)):
-            return rows
+            return rows, None
         is_sampled = np.zeros(len(rows), np.bool_)
         is_sampled[self.random.choice(len(rows), SAMPLE_QUERIES, replace=False)] = True
         sample, rows = rows[is_sampled], rows[~is_sampled]
         per_query = self.search(tree, sample, False) / len(sample)
         found = self.lists.distances[sample, 0], len(rows), self.k, per_query, self.metric
-        plan = plan_if_cheaper(self.queries, self.points, sample, *found)
-        if plan is None:
-            return rows
-        of = self.itself, self.lists, self.metric, self.options
-        fill_by_product(plan, self.queries, self.points, rows, *of)
-        return rows[:0]
+        return rows, plan_if_cheaper(self.queries, self.points, sample, *found)
 
     def work_of(self, n_points: float) -> float:
         """The work of comparing a query with so many points of the tree."""

@@ -38,6 +38,7 @@ from epsjoin.kernels.arrays import Floats, Floats32, Ints, Points
 from epsjoin.kernels.join.filter_rows import place_rows, square_rows
 from epsjoin.kernels.join.product import LANES, MIN_THRESHOLD, ProductRows
 from epsjoin.local.metric import Metric, axis_difference, cosine_chord
+from epsjoin.local.scratch import MakeArray
 
 ROWS_AT_ONCE = 1024
 """Number of rows that are in float64 at once."""
@@ -111,7 +112,12 @@ def _project(placed: Floats, space: FilterSpace, made: Floats32) -> None:
 
 
 def filter_table(
-    points: Points, names: Ints, metric: Metric, space: FilterSpace, eps: float
+    points: Points,
+    names: Ints,
+    metric: Metric,
+    space: FilterSpace,
+    eps: float,
+    make: MakeArray = np.zeros,
 ) -> FilteredTable:
     """Make the filter rows of a table, and what decides.
 
@@ -121,13 +127,14 @@ def filter_table(
     metric : Euclid or cosine.
     space : how.
     eps : threshold of the metric.
+    make : makes the array of the filter rows.
 
     Notes
     -----
     O(n d m). Memory: k + 2 float32 a row, and a float64 for cosine.
     """
     n, n_padded = len(points), -(-len(points) // LANES) * LANES
-    made = np.zeros((n_padded, space.size), np.float32)
+    made = make((n_padded, space.size), np.float32)
     is_cosine = metric.name == "cosine"
     inverse_norm, squares = np.empty(n if is_cosine else 0), np.empty(n)
     of_placed = space.centre, 1.0 / space.radius

@@ -20,8 +20,9 @@ from epsjoin.spark.rows import FrameRows
 MESSAGES = "cell int, kind int, sender int, ipc binary"
 """Columns of messages: the cell that gets it, what it is, the cell that sent it, rows as Arrow IPC stream."""
 
-_MAX_ROWS = 1 << 20
-"""Number of rows of a message at most: Spark takes no value of 2 GiB."""
+_MAX_BYTES = 64 << 20
+"""Number of bytes of a message at most, but for one of rows that are never parted: Spark takes no value of
+2 GiB."""
 
 
 class Message(NamedTuple):
@@ -45,15 +46,17 @@ Work = Callable[[int, Iterator[Message]], Iterator[pa.RecordBatch]]
 
 
 def write_messages(
-    cell: int, kind: int, sender: int, rows: pa.Table, together: int = 1
+    cell: int, kind: int, sender: int, rows: pa.Table, together: int = 1, most: int | None = None
 ) -> Iterator[pa.RecordBatch]:
     """Write rows as messages to a cell, none if there are no rows.
 
     Parameters
     ----------
     together : number of rows that follow one another and are never parted.
+    most : number of rows of a message at most.
     """
-    step = max(1, _MAX_ROWS // together) * together
+    fit = _MAX_BYTES * len(rows) // max(1, rows.nbytes)
+    step = max(1, min(fit, most or fit) // together) * together
     for begin in range(0, len(rows), step):
         yield _in_batch(cell, kind, sender, to_ipc(rows.slice(begin, step)))
 

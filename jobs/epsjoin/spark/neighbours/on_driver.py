@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from epsjoin.errors import TableError
 from epsjoin.kernels.ids import IdIndex, index_ids, rows_of
-from epsjoin.lake.arrow import pair_columns
+from epsjoin.lake.arrow import pair_columns, with_nulls
 from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.from_pairs import NearestOfRows, complete
@@ -130,6 +130,8 @@ def rank_on_driver(
         del near, found
     else:
         coordinates = _read_points(inputs.points, reading, index, make)
+        n_ends = 2 * sum(map(len, inputs.pairs))
+        check_near(n_ends, int((known.degree - 1).sum()), are_candidates)
         usual = find_usual()
     order = order_by_outlyingness(lof, k_distance)
     ranks = np.empty(n, np.int64)
@@ -144,8 +146,8 @@ def rank_on_driver(
             {
                 "id": known.ids[some],
                 "rank": rank,
-                "lof": _with_nulls(lof[some]),
-                "k_distance": _with_nulls(k_distance[some]),
+                "lof": with_nulls(lof[some]),
+                "k_distance": with_nulls(k_distance[some]),
                 "degree": known.degree[some],
                 "is_noise": known.is_noise[some],
                 "dimensions": words.take(pa.array(rank - 1, mask=rank > len(words))),
@@ -218,7 +220,3 @@ def _rows(index: IdIndex, ids: NDArray[np.int64]) -> NDArray[np.int64]:
     if rows.size and rows.min() < 0:
         raise TableError(f"clusters has no row of point {ids[rows.argmin()]}; run cluster again")
     return rows
-
-
-def _with_nulls(values: NDArray[np.float64]) -> pa.Array:
-    return pa.array(values, mask=np.isnan(values))

@@ -29,7 +29,11 @@ from epsjoin.spark.neighbours.search import CELL_BYTES
 from epsjoin.spark.persist import persist_until
 from epsjoin.spark.points import Points
 from epsjoin.spark.rows import FrameRows, Rows, count_rows, to_frame
+from epsjoin.spark.shared import has_one_machine
 from epsjoin.spark.splits import names_of
+
+_PAIR_BYTES = 24
+"""Bytes of a pair that is collected."""
 
 
 def rank_points(
@@ -49,8 +53,8 @@ def rank_points(
     """Compute the rank, k-distance and LOF of every point.
 
     On the driver a point with k pairs has its k nearest from these, and the others are searched among all
-    points. If there are more points than it should hold, tasks search for all points among all; the pairs are
-    only counted, as they must be those of the degrees. The rows are the same.
+    points. If there are more points, or on a cluster more pairs, than it should hold, tasks search for all
+    points among all; the pairs are only counted, as they must be those of the degrees. The rows are the same.
 
     Parameters
     ----------
@@ -81,7 +85,7 @@ def rank_points(
         The disk has too little room for the driver's files.
     """
     make = room_on_driver(points.n, sample.shape[1], k, max_on_driver)
-    if make is None:
+    if make is None or not _may_collect(points.n, sample.shape[1], pairs, max_on_driver):
         _check_inputs(points, clusters, pairs, are_candidates)
         usual = Usual(*robust_spread(sample), tuple(names))
         return _rank_by_spark(points, clusters, _score(points, sample, k, metric, cell_bytes), usual, done)
@@ -91,6 +95,13 @@ def rank_points(
     return rank_on_driver(
         inputs, points.reading, lambda *_: sample, *how, lambda: pairs.spark, make, are_candidates
     )
+
+
+def _may_collect(n: int, dimensions: int, pairs: Rows, most: int) -> bool:
+    """Whether the driver may hold what tasks send it: on one machine they give it files instead."""
+    if has_one_machine(pairs.spark):
+        return True
+    return (8 * dimensions + 8) * n + _PAIR_BYTES * count_rows(pairs) <= most
 
 
 def _collect(rows: Rows) -> Iterator[pa.RecordBatch]:

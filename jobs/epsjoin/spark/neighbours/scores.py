@@ -10,6 +10,7 @@ After the search of :mod:`epsjoin.spark.neighbours.search` come three more round
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
@@ -20,6 +21,7 @@ from pyspark.sql import DataFrame
 
 from epsjoin.errors import TableError
 from epsjoin.kernels.ids import index_ids, rows_of
+from epsjoin.lake.arrow import with_nulls
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.densities import outlier_factors, reach_densities
 from epsjoin.local.neighbours.search import KNearest
@@ -48,8 +50,8 @@ def score_points(
 
     Notes
     -----
-    Five shuffles: two of the points, three of k rows for each point. A task holds the points of one cell and
-    their neighbours.
+    Five shuffles: two of the points, four of k rows for each point, of those that are open some more. A task
+    holds the points of one cell and their neighbours.
     """
     space = plan_space(points, sample, k, metric, cell_bytes, None)
     found = search_in_cells(None, points, space, is_scored=True)
@@ -77,7 +79,8 @@ def score_points(
         ids, nearest = _join_messages(mail[Kind.DONE], k)
         density = _look_up(mail[Kind.KNOWN], np.column_stack((ids, nearest.neighbour)))
         lof = outlier_factors(density[:, 0].copy(), density[:, 1:])
-        yield pa.record_batch({"id": ids, "lof": lof, "k_distance": nearest.distance[:, -1].copy()})
+        k_distance = nearest.distance[:, -1].copy()
+        yield pa.record_batch({"id": ids, "lof": with_nulls(lof), "k_distance": with_nulls(k_distance)})
 
     n_cells = space.cells.n
     with_densities = exchange(exchange(found, n_cells, merge), n_cells, add_density)
@@ -100,11 +103,13 @@ def _tell(
 ) -> Iterator[pa.RecordBatch]:
     """Tell a value of each point of the cell to itself, and to other cells those of the points they want."""
     yield from write_messages(cell, Kind.KNOWN, cell, pa.table({"id": ids, "value": values}))
-    index = index_ids(ids)
+    index, by_sender = index_ids(ids), defaultdict[int, list[NDArray[np.int64]]](list)
     for message in wanted:
-        rows = rows_of(index, message.read()["id"].to_numpy())
+        by_sender[message.sender].append(message.read()["id"].to_numpy())
+    for sender, asked in by_sender.items():  # it may have asked for a point more than once
+        rows = rows_of(index, np.unique(np.concatenate(asked)))
         some = pa.table({"id": ids[rows], "value": values[rows]})
-        yield from write_messages(message.sender, Kind.KNOWN, cell, some)
+        yield from write_messages(sender, Kind.KNOWN, cell, some)
 
 
 def _look_up(known: Sequence[Message], ids: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -40,8 +40,8 @@ NEAREST = "id long, neighbour long, distance double, nth int"
 """Columns of the k nearest of each query, as DDL; ``nth`` is 1 for the nearest."""
 
 CELL_BYTES = 64 << 20
-"""Number of bytes that points of a cell and their neighbours should have at most; a task holds some four
-times as many."""
+"""Number of bytes that points of a cell and their neighbours should have at most; a task holds some six times
+as many."""
 
 _MIN_CELL_POINTS = 1000
 """Number of points of a cell below which more cells would not make the search faster."""
@@ -76,6 +76,7 @@ class Space(NamedTuple):
     Parameters
     ----------
     cells, metric, dimensions, k : the cells, and what is searched for.
+    at_once : number of queries of a message at most; a task searches for those of one message at a time.
     n_homes : in how many tasks the results of queries are put together, by a hash of their ids; None: in the
         cells in which the queries lie.
     """
@@ -84,6 +85,7 @@ class Space(NamedTuple):
     metric: Metric
     dimensions: int
     k: int
+    at_once: int
     n_homes: int | None
 
 
@@ -105,10 +107,11 @@ def plan_space(
     cores = points.rows.spark.sparkContext.defaultParallelism
     of_lists = 16 * k  # the ids and distances of k neighbours
     n_bytes = (8 * dimensions + (of_lists if n_queries is None else 0)) * points.n
+    at_once = max(1, cell_bytes // (8 * dimensions + of_lists))
     wanted = max(n_bytes / cell_bytes, min(2 * cores, points.n / _MIN_CELL_POINTS))
     n_cells = 1 << max(0, math.ceil(math.log2(max(1.0, wanted))))
     n_homes = None if n_queries is None else max(n_cells, math.ceil(of_lists * n_queries / cell_bytes))
-    return Space(plan_cells(metric.embed(sample), n_cells), metric, dimensions, k, n_homes)
+    return Space(plan_cells(metric.embed(sample), n_cells), metric, dimensions, k, at_once, n_homes)
 
 
 def search_nearest(
@@ -249,7 +252,8 @@ def _send(points: Points, space: Space, kind: Kind) -> DataFrame:
     def send(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for held in hold_by_part(by_cell(batch) for batch in batches):
             for cell in list(held):
-                yield from write_messages(cell, kind, cell, pa.concat_tables(held.pop(cell)))
+                rows = pa.concat_tables(held.pop(cell))
+                yield from write_messages(cell, kind, cell, rows, most=space.at_once)
 
     return points.rows.map(send, MESSAGES)
 
@@ -308,7 +312,9 @@ def _answer(queries: Queries, near: Near, cell: int, space: Space) -> Iterator[p
     is_open = np.zeros(len(queries.ids), np.bool_)
     for other, rows in other_cells_within(space.cells, embedded, homes, limit, metric.norm):
         is_open[rows] = True
-        yield from write_messages(other, Kind.QUERIES, cell, queries.to_table(rows))
+        for begin in range(0, len(rows), space.at_once):
+            some = queries.to_table(rows[begin : begin + space.at_once])
+            yield from write_messages(other, Kind.QUERIES, cell, some)
     is_of_open = pa.array(is_open[near.row])
     rows = near.to_table(queries.ids)
     yield from write_messages(cell, Kind.DONE, cell, rows.filter(pc.invert(is_of_open)), space.k)
