@@ -20,12 +20,15 @@ from intervals import IntervalTimetable
 from lake import TAG
 from links import ReportLink
 from run_params import RUN_PARAMS
-from spark_job import SparkJobOperator
+from spark_job import JOB_LIMIT, SparkJobOperator
 
 SNAPSHOT = ("snapshots", "quarantine", "guard", "digests", "value_counts", "points")
 RESULTS = ("epsilon", "epsilon_curve", "join_plan", "replicas", "pairs", "clusters", "outliers")
 COMPARISON = ("changes", "cluster_flows", "cluster_names", "cluster_events")
 MATCHES = ("matches",)
+
+Job = Callable[..., SparkJobOperator]
+"""Makes a task of one data set: :func:`_make_job` without its first two arguments."""
 
 
 def epsilon_join(
@@ -37,6 +40,7 @@ def epsilon_join(
     tags: list[str] | None = None,
     match_with: str | None = None,
     compares_trees: bool = False,
+    job_limit: timedelta = JOB_LIMIT,
     wait_for_snapshot: timedelta | None = None,
     approve_within: timedelta | None = None,
     deadline: timedelta | None = None,
@@ -56,6 +60,7 @@ def epsilon_join(
         the DAG takes in snapshots of both, and has no pairs and no clusters. ``None``: the chain to clusters.
     compares_trees : whether the data set has documents, which are compared as trees, as the metric of its
         contract says: after the join of their points, candidates are refined to pairs.
+    job_limit : a job that takes longer is ended, and tried again as after any other failure.
     wait_for_snapshot : a snapshot may come so long after the end of its interval; until then ``ingest`` looks
         for it every hour, and the run of the next interval waits. ``None``: without a snapshot the run is
         skipped.
@@ -90,6 +95,7 @@ def epsilon_join(
     schedule is a timetable, ``intervals.IntervalTimetable``.
     """
     spans = {"wait_for_snapshot": wait_for_snapshot, "approve_within": approve_within, "deadline": deadline}
+    spans["job_limit"] = job_limit
     _check(dataset, spans, deadline_callback, match_with, compares_trees)
     with DAG(
         dag_id=dataset,
@@ -104,12 +110,14 @@ def epsilon_join(
         deadline=_make_alert(dataset, deadline, deadline_callback),
         doc_md=(doc_md or "") + WHEN_A_TASK_FAILS.format(dataset=dataset, start=f"{start_date:%Y-%m-%d}"),
     ) as dag:
-        quality_input = _take_in(dataset, wait_for_snapshot)
+        job = partial(_make_job, dataset, job_limit)
+        quality_input = _take_in(job, wait_for_snapshot)
         if match_with is not None:
-            others = _take_in(match_with, wait_for_snapshot, suffix=f"_{match_with}")
-            _match(dataset, match_with, [quality_input, others])
+            of_others = partial(_make_job, match_with, job_limit)
+            others = _take_in(of_others, wait_for_snapshot, suffix=f"_{match_with}")
+            _match(job, match_with, [quality_input, others])
         else:
-            _find_clusters(dataset, quality_input, approve_within, compares_trees)
+            _find_clusters(job, quality_input, approve_within, compares_trees)
     return dag
 
 
@@ -150,11 +158,11 @@ def _make_alert(
 
 def _make_job(
     dataset: str,
+    limit: timedelta,
     name: str,
     reads: Sequence[str],
     *writes: str,
     stage: str | None = None,
-    hours: float = 1,
     wait: timedelta | None = None,
     suffix: str = "",
 ) -> SparkJobOperator:
@@ -169,47 +177,45 @@ def _make_job(
         arguments=["--stage", stage] if stage else [],
         wait=wait,
         doc_md=TASKS[task],
-        execution_timeout=timedelta(hours=hours),
+        execution_timeout=limit,
     )
 
 
-def _take_in(dataset: str, wait: timedelta | None, suffix: str = "") -> SparkJobOperator:
+def _take_in(job: Job, wait: timedelta | None, suffix: str = "") -> SparkJobOperator:
     """Make the tasks that read a snapshot and check it; return the last one."""
-    ingest = _make_job(dataset, "ingest", ["source"], *SNAPSHOT, wait=wait, suffix=suffix)
-    quality_input = _make_job(dataset, "quality", SNAPSHOT, "quality", stage="input", suffix=suffix)
+    ingest = job("ingest", ["source"], *SNAPSHOT, wait=wait, suffix=suffix)
+    quality_input = job("quality", SNAPSHOT, "quality", stage="input", suffix=suffix)
     ingest >> quality_input
     return quality_input
 
 
-def _report(dataset: str, last: SparkJobOperator, stage: str, tables: Sequence[str]) -> None:
+def _report(job: Job, last: SparkJobOperator, stage: str, tables: Sequence[str]) -> None:
     """Make the tasks that check the tables and report on them, after the last one that writes them."""
-    checked = _make_job(dataset, "quality", tables, "quality", stage=stage)
-    report = _make_job(dataset, "report", [*SNAPSHOT, *tables, "quality"], "report")
+    checked = job("quality", tables, "quality", stage=stage)
+    report = job("report", [*SNAPSHOT, *tables, "quality"], "report")
     report.operator_extra_links = (ReportLink(),)
     last >> checked >> report
 
 
-def _match(dataset: str, match_with: str, taken_in: Sequence[SparkJobOperator]) -> None:
+def _match(job: Job, match_with: str, taken_in: Sequence[SparkJobOperator]) -> None:
     """Make the tasks from the points of two data sets to the report on their matches."""
-    match = _make_job(dataset, "match", ["points"], *MATCHES)
+    match = job("match", ["points"], *MATCHES)
     match.inlets.append(asset_of(match_with, "points"))
     taken_in >> match
-    _report(dataset, match, "matches", MATCHES)
+    _report(job, match, "matches", MATCHES)
 
 
 def _find_clusters(
-    dataset: str, quality_input: SparkJobOperator, approve_within: timedelta | None, compares_trees: bool
+    job: Job, quality_input: SparkJobOperator, approve_within: timedelta | None, compares_trees: bool
 ) -> None:
     """Make the tasks from the points of a snapshot to the report on its clusters."""
-    job = partial(_make_job, dataset)
     fit_epsilon = job("fit_epsilon", ["points"], "epsilon", "epsilon_curve")
     replicate = job("replicate", ["points", "epsilon"], "join_plan", "replicas")
-    joined = merge_join = job(
-        "merge_join", ["join_plan", "replicas"], "candidates" if compares_trees else "pairs", hours=4
-    )
+    found = "candidates" if compares_trees else "pairs"
+    joined = merge_join = job("merge_join", ["join_plan", "replicas"], found)
     ranked_by, results = ["pairs"], [*RESULTS, *COMPARISON]
     if compares_trees:
-        joined = job("refine", ["points", "join_plan", "candidates"], "pairs", hours=4)
+        joined = job("refine", ["points", "join_plan", "candidates"], "pairs")
         merge_join >> joined
         ranked_by.append("candidates")
         results.insert(results.index("pairs"), "candidates")
@@ -224,4 +230,4 @@ def _find_clusters(
         fit_epsilon >> ApproveEpsilon(within=approve_within, doc_md=APPROVAL) >> replicate
     replicate >> merge_join
     joined >> cluster >> outliers >> compare
-    _report(dataset, compare, "results", results)
+    _report(job, compare, "results", results)

@@ -33,6 +33,8 @@ if TYPE_CHECKING:  # imported when OpenLineage is on, and by nobody else
 
 NOTHING_TO_DO = 5
 TRY_AGAIN_AFTER = timedelta(hours=1)
+JOB_LIMIT = timedelta(hours=4)
+"""A job that takes longer is ended, and tried again, where the page of a data set does not say otherwise."""
 
 REFUSALS = {
     2: (
@@ -123,7 +125,7 @@ class SparkJobOperator(SparkSubmitOperator):
             "inlets": [asset_of(dataset, table) for table in reads],
             "outlets": [asset_of(dataset, table) for table in writes],
             "pool": "lake_writers",
-            "execution_timeout": timedelta(hours=2),
+            "execution_timeout": JOB_LIMIT,
             "retries": int(os.environ.get("EPSJOIN_RETRIES", "2")),
             "retry_delay": timedelta(minutes=1),
             "retry_exponential_backoff": 2.0,  # a factor; True would be 1, no growth at all

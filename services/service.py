@@ -6,7 +6,8 @@ Usage: ``bin/service NAME``, where NAME is
 * ``migrate``: create or upgrade Airflow's database and its pools, then end;
 * ``spark-master`` or ``spark-worker``: a part of a Spark cluster of containers, at the host's own name;
 * ``spark-worker-1`` or ``spark-worker-2``: a worker of a Spark cluster on this machine, on loopback alone;
-* ``health NAME``: end with exit code 0 if that service answers and is healthy.
+* ``health NAME``: end with exit code 0 if that service answers and is healthy;
+* ``airflow ...``: a command of ``bin/airflow`` for the Airflow of the services, with their database and logs.
 
 This module uses the standard library only. Settings that are not secret stand in ``docker/settings.env``; a
 variable that is set already wins over them. Secrets come from variables (``SECRETS``) or from files of an
@@ -136,7 +137,7 @@ def write_pgpass(folder: Path) -> Path:
 
 
 def prepare_airflow(name: str, environment: dict[str, str]) -> list[str]:
-    """Complete the environment of one of Airflow's services; return its command."""
+    """Complete the environment of one of Airflow's services, or of another command; return the command."""
     folder = find_secrets_folder(environment)
     # on one machine the master has written what the drivers need
     is_driver = name == "scheduler" and SECRETS["spark"] in environment
@@ -156,7 +157,8 @@ def prepare_airflow(name: str, environment: dict[str, str]) -> list[str]:
         "AIRFLOW__API_AUTH__JWT_SECRET_CMD": f"cat '{folder}/jwt'",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(folder / "passwords.json"),
     }
-    return [str(REPOSITORY / "bin" / "airflow"), "setup" if name == "migrate" else name]
+    of_service = {"migrate": ["setup"], "airflow": []}.get(name, [name])
+    return [str(REPOSITORY / "bin" / "airflow"), *of_service]
 
 
 def join_cluster(environment: MutableMapping[str, str], secrets_of: Path) -> Path:
@@ -288,12 +290,14 @@ def main(arguments: list[str]) -> int:
         case ["health", name] if name in NAMES:
             return 0 if is_healthy(name, environment) else 1
         case [name] if name in NAMES:
-            prepare = prepare_spark if name.startswith("spark-") else prepare_airflow
+            prepare, rest = prepare_spark if name.startswith("spark-") else prepare_airflow, []
+        case ["airflow" as name, *rest]:
+            prepare = prepare_airflow
         case _:
-            print(f"usage: bin/service [health] {' | '.join(NAMES)}", file=sys.stderr)
+            print(f"usage: bin/service [health] {' | '.join(NAMES)} | airflow ...", file=sys.stderr)
             return 2
     try:
-        command = prepare(name, environment)
+        command = prepare(name, environment) + rest
     except Refusal as refusal:
         print(f"service: {refusal}", file=sys.stderr)
         return 1

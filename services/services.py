@@ -6,6 +6,7 @@ The settings are those of ``docker/compose.yaml``.
   A service that already runs is left alone; one that dies later is started again by supervisord.
 * ``bin/services down``: stop everything; database, secrets and logs stay.
 * ``bin/services status``: say what runs; the exit code is 0 only if every service is healthy.
+* ``bin/services airflow ...``: a command of ``bin/airflow`` for the Airflow of these services.
 * ``bin/services secrets FILE``: write new secrets for ``docker compose --env-file FILE``.
 * ``up spark``, ``down spark``, ``status spark``: the Spark cluster alone (``bin/spark-cluster``).
 
@@ -358,13 +359,18 @@ def main(arguments: list[str]) -> int:
         match arguments:
             case ["secrets", file]:
                 write_secrets(Path(file))
+            case ["airflow", *_]:
+                environment = Services(folder, dict(os.environ)).environment
+                service = str(REPOSITORY / "bin" / "service")
+                os.execve(service, [service, *arguments], environment)  # noqa: S606 - the project's own script
             case ["up" | "down" | "status" as word, *groups] if groups in ([], ["spark"]):
                 services = Services(folder, dict(os.environ), tuple(groups) or tuple(GROUPS))
                 if word == "status":
                     return services.print_status()
                 services.start_all() if word == "up" else services.stop_all()
             case _:
-                print("usage: bin/services up | down | status [spark] | secrets FILE", file=sys.stderr)
+                usage = "usage: bin/services up | down | status [spark] | airflow ... | secrets FILE"
+                print(usage, file=sys.stderr)
                 return 2
     except Refusal as refusal:
         print(f"services: {refusal}", file=sys.stderr)

@@ -363,11 +363,12 @@ def main() -> int:
     rows = []
     for name, taken in found.items():
         best = min(taken[1:], key=lambda each: each.cpu)
-        files = best.counters.get("files")
-        rows.append([name, seconds(best.wall), seconds(best.cpu), "" if files is None else count(int(files))])
+        counted = [best.counters.get(name) for name in ("rows", "files")]
+        counts = ["" if each is None else count(int(each)) for each in counted]
+        rows.append([name, seconds(best.wall), seconds(best.cpu), *counts])
         print(rows[-1], flush=True)
     lines = [machine(), "", f"## Other ways of the steps, {SET}, {PARTS} parts, local[2]", ""]
-    lines += table(["", "wall s", "CPU s", "files"], rows)
+    lines += table(["", "wall s", "CPU s", "rows", "files"], rows)
     lines += ["", f"## Files of the replicas of {SET}, written and read by pyarrow on one thread", ""]
     head = ["tasks", "parts", "", "files", "written s", "read s"]
     lines += table(head, layouts(len(points), points.shape[1]))

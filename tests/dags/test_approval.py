@@ -135,11 +135,24 @@ def test_not_answered_in_time__the_run_goes_on_as_fitted(asked: DagRun, schedule
 
 
 @pytest.mark.parametrize("wrong", [timedelta(0), timedelta(hours=-1)])
-@pytest.mark.parametrize("name", ["approve_within", "deadline"])
+@pytest.mark.parametrize("name", ["approve_within", "deadline", "job_limit"])
 def test_span__that_is_none_is_refused(name: str, wrong: timedelta) -> None:
     start = datetime(2022, 1, 1, tzinfo=UTC)
     with pytest.raises(ValueError, match=f"{name} of lamps must be a span of time above zero"):
         epsilon_join(dataset="lamps", schedule="0 0 1 * *", start_date=start, doc_md=None, **{name: wrong})
+
+
+def test_job_limit__ends_jobs_and_no_question() -> None:
+    start, day = datetime(2022, 1, 1, tzinfo=UTC), timedelta(days=1)
+    page = {"dataset": "lamps", "schedule": "0 0 1 * *", "start_date": start, "doc_md": None}
+    limits = {
+        task.task_id: task.execution_timeout
+        for task in epsilon_join(**page, approve_within=3 * day, job_limit=day).tasks
+    }
+    assert limits.pop("approve_epsilon") is None, "an answer may take longer"
+    assert set(limits.values()) == {day}
+    matched = epsilon_join(**page, match_with="stars", job_limit=2 * day)
+    assert {task.execution_timeout for task in matched.tasks} == {2 * day}
 
 
 def test_nobody_is_asked_where_the_page_does_not_want_it(dag_bag: DagBag) -> None:

@@ -186,6 +186,15 @@ def test_airflow__housekeeping_deletes_what_is_old_in_lake_logs_and_database(
     assert logs["new"].exists()
 
 
+def test_airflow__housekeeping_of_a_lake_elsewhere_leaves_its_files_and_deletes_the_rest(
+    fake_airflow: Path,
+) -> None:
+    write_script(fake_airflow / "venv/bin/python", "#!/bin/sh\necho 2023-03-03\n")
+    done = run("airflow", "housekeeping", "30", EPSJOIN_LAKE="s3://bucket/lake")
+    assert done.stdout.splitlines()[0].startswith("arguments: db clean ")
+    assert "s3://bucket/lake is not on this machine, its files stay" in done.stderr
+
+
 @pytest.mark.parametrize("days", ["6", "0", "-1", "x"])
 def test_airflow__housekeeping_refuses_what_a_running_job_may_need(fake_airflow: Path, days: str) -> None:
     done = run("airflow", "housekeeping", days)

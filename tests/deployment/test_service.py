@@ -46,7 +46,7 @@ def test_service__moves_secrets_to_files_that_nobody_else_reads(
 ) -> None:
     given["EPSJOIN_SECRETS"] = str(tmp_path / "secrets")
     given["EPSJOIN_CLUSTER_DIR"] = str(tmp_path / "cluster")
-    for name in (*AIRFLOW, "migrate"):
+    for name in (*AIRFLOW, "migrate", "airflow"):
         environment = dict(given)
         command = service.prepare_airflow(name, environment)
         assert "pssst" not in str(command) + str(environment), "neither an argument nor a task's environment"

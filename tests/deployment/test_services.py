@@ -205,9 +205,9 @@ def test_services__takes_the_postgresql_that_made_the_database(
     assert here.database.find_programs().name == "postgresql-15"
 
 
-def test_services__knows_four_words() -> None:
+def test_services__knows_five_words() -> None:
     done = subprocess.run(
         [str(REPO / "bin" / "services"), "start"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert done.stderr == "usage: bin/services up | down | status [spark] | secrets FILE\n"
+    assert done.stderr == "usage: bin/services up | down | status [spark] | airflow ... | secrets FILE\n"

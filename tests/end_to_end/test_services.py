@@ -43,7 +43,7 @@ class Started:
         self.token = ""
         self.seen: set[int] = set()
 
-    def say(self, word: str) -> subprocess.CompletedProcess[str]:
+    def say(self, *words: str) -> subprocess.CompletedProcess[str]:
         own = {
             name: value for name, value in os.environ.items() if not name.startswith(("EPSJOIN_", "AIRFLOW"))
         }
@@ -54,7 +54,7 @@ class Started:
             "EPSJOIN_LAKE": f"file://{self.folder}/lake",
             "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "3600",  # nobody changes a DAG meanwhile
         }
-        command = [str(REPO / "bin" / "services"), word]
+        command = [str(REPO / "bin" / "services"), *words]
         return subprocess.run(command, env=own, capture_output=True, text=True, check=False)
 
     def ask(self, path: str, body: Any = None, method: str | None = None) -> Any:
@@ -218,7 +218,10 @@ def test_services__that_die_are_started_again_and_the_rest_is_left_alone(started
 
 
 def test_services__run_a_job_on_the_cluster(started: Started) -> None:
-    started.unpause()
+    unpaused = started.say("airflow", "dags", "unpause", "navaids", "--yes")
+    assert unpaused.returncode == 0, unpaused.stderr
+    started.login()
+    assert started.ask("/api/v2/dags/navaids")["is_paused"] is False, "a command is for the services' Airflow"
     # a month without a snapshot: exit code 5 comes back as "skipped"
     run = "/api/v2/dags/navaids/dagRuns"
     started.ask(run, {"dag_run_id": "empty", "logical_date": "2026-10-01T00:00:00Z"})
