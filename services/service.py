@@ -286,11 +286,12 @@ def wait_for_api_server(environment: MutableMapping[str, str]) -> None:
 def main(arguments: list[str]) -> int:
     """Become the service; return only after a refusal or a question about health."""
     environment = add_settings(os.environ.items())
+    rest: list[str] = []
     match arguments:
         case ["health", name] if name in NAMES:
             return 0 if is_healthy(name, environment) else 1
         case [name] if name in NAMES:
-            prepare, rest = prepare_spark if name.startswith("spark-") else prepare_airflow, []
+            prepare = prepare_spark if name.startswith("spark-") else prepare_airflow
         case ["airflow" as name, *rest]:
             prepare = prepare_airflow
         case _:

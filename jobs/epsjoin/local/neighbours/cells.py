@@ -43,7 +43,8 @@ def plan_cells(embedded: Floats, n_cells: int) -> Cells:
     for node in range(n_cells - 1):
         mine = embedded[rows[node]]
         if len(mine):
-            axis[node] = int(np.ptp(mine, axis=0).argmax())
+            with np.errstate(over="ignore"):
+                axis[node] = int(np.ptp(mine, axis=0).argmax())
             cut[node] = _middle_cut(mine[:, axis[node]])
         is_left = mine[:, axis[node]] <= cut[node]
         rows += [rows[node][is_left], rows[node][~is_left]]
