@@ -189,5 +189,16 @@ def test_give__large_rows_go_by_a_file_that_is_gone_when_they_are_taken(
     assert set(Path(SparkFiles.getRootDirectory()).iterdir()) == before
 
 
+def test_give__of_rows_that_end_in_an_error_leaves_no_file(spark: SparkSession) -> None:
+    def fails() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"x": np.zeros(1 << 18)})
+        raise InterruptedError
+
+    before = set(Path(SparkFiles.getRootDirectory()).iterdir())
+    with pytest.raises(InterruptedError):
+        list(give(fails(), by_file=True))
+    assert set(Path(SparkFiles.getRootDirectory()).iterdir()) == before
+
+
 def test_give__of_nothing_is_nothing() -> None:
     assert list(give([], by_file=True)) == []

@@ -267,6 +267,16 @@ def delete_uncommitted_files(into: Target, files: Iterable[File]) -> None:
             filesystem.delete_file(f"{root}/{file.path}")
 
 
+@contextmanager
+def deleted_on_error(into: Target, files: Iterable[File]) -> Iterator[None]:
+    """Delete files that no commit has added, if there is an error or an interrupt within."""
+    try:
+        yield
+    except BaseException:
+        delete_uncommitted_files(into, files)
+        raise
+
+
 def write_empty_file(into: Target) -> File:
     """Write a file without rows, for an empty slice: it is a result, where a missing slice is an error."""
     values = {name: into.partition.get(name, "0") for name in into.partitioned}

@@ -146,9 +146,13 @@ def give(batches: Iterable[pa.RecordBatch], *, by_file: bool) -> Iterator[bytes]
             yield from batches_to_ipc(whole)
             return
         file = Path(SparkFiles.getRootDirectory(), f"given-{uuid.uuid4().hex}.arrow")
-        with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, first.schema) as stream:
-            for batch in whole:
-                stream.write_batch(batch)
+        try:
+            with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, first.schema) as stream:
+                for batch in whole:
+                    stream.write_batch(batch)
+        except BaseException:
+            file.unlink(missing_ok=True)
+            raise
         yield _BY_FILE + str(file).encode()
 
 

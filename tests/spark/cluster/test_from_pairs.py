@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from contextlib import ExitStack
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from epsjoin import Cuts, get_metric
-from epsjoin.errors import EpsjoinError
+from epsjoin.errors import ArgumentError, EpsjoinError, TableError
 from epsjoin.local.plan.sizes import MAPPED_POINT_BYTES, points_that_map
 from epsjoin.params import RunParams
 from epsjoin.spark.cluster import from_pairs
@@ -24,6 +25,7 @@ from epsjoin.spark.cluster.from_pairs import (
     connect_flagged,
 )
 from epsjoin.spark.join.frames import join_points
+from epsjoin.spark.join.pairs import PAIRS
 from epsjoin.spark.points import points_of
 from epsjoin.spark.rows import FrameRows, collect_table, to_frame
 from epsjoin.spark.shared import Shared, share
@@ -60,6 +62,37 @@ def test_cluster_pairs__are_the_same_whoever_connects_them(
         rows = to_frame(clusters).collect()
     assert len(rows) == len(points)
     assert {row["id"]: (row["cluster_id"], row["role"], row["degree"]) for row in rows} == wanted
+
+
+@pytest.mark.parametrize("max_on_driver", [10, 0])
+@pytest.mark.parametrize(
+    ("ids", "pair", "error", "says"),
+    [
+        ([0, 5, 9, 9], (0, 5, 1.0), ArgumentError, "the id 9 comes twice"),
+        ([-1, 0, 5], (-1, 0, 1.0), ArgumentError, "the id -1 is kept for noise"),
+        ([0, 5], (0, 77, 1.0), TableError, "the pairs name the point 77, which is not among the points"),
+    ],
+)
+def test_cluster_pairs__refuse_ids_that_cannot_be_told_apart_and_pairs_of_nobody(
+    spark: SparkSession,
+    max_on_driver: int,
+    ids: list[int],
+    pair: tuple[int, int, float],
+    error: type[Exception],
+    says: str,
+) -> None:
+    of_points = FrameRows(spark.createDataFrame([(each,) for each in ids], "id long"))
+    pairs = FrameRows(spark.createDataFrame([pair], PAIRS))
+    with pytest.raises(error, match=says), ExitStack() as done:
+        to_frame(cluster_pairs(of_points, len(ids), pairs, 2, done, max_on_driver)).collect()
+
+
+def test_connect_by_join__sorts_what_a_lost_executor_would_have_to_make_again(spark: SparkSession) -> None:
+    """The forests of a partition depend on the order of its rows where these come in several batches."""
+    pairs = FrameRows(spark.createDataFrame([(0, 1, 1.0)], PAIRS))
+    connected = from_pairs._connect_by_join(pairs, spark.createDataFrame([(0,)], "id long"))
+    plan = connected._jdf.queryExecution().optimizedPlan().toString()
+    assert re.search(r"MapInArrow.*\n.*Sort \[left_id#\d+L ASC NULLS FIRST, right_id#\d+L ASC", plan), plan
 
 
 def test_cluster_pairs__refuse_what_the_disk_has_no_room_for_before_any_task_runs(

@@ -139,6 +139,8 @@ def test_merge_join__stops_when_more_pairs_appear_than_allowed(make_job: JobMake
     ):
         merge_join.run(small)
     assert not has_slice(job.lake, "pairs", RUN)
+    assert any("replicas" in file.parts for file in tmp_path.rglob("*.parquet"))
+    assert not any("pairs" in file.parts for file in tmp_path.rglob("*.parquet"))
 
 
 def test_make_joiner__counts_the_start_of_the_kernels_apart(

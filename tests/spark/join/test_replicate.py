@@ -67,9 +67,16 @@ def test_replicate__brings_parts_together_before_it_writes_many_files(
     files = slices.files_of(job.lake, Slice("replicas", RUN))
     assert len(files) == len({file.partition["part"] for file in files}) == many["parts"]
 
+    def on_disk() -> set[Path]:
+        return {file for file in tmp_path.rglob("*.parquet") if "replicas" in file.parts}
+
+    before = on_disk()
+    assert before
     tight = replace(job, params=replace(job.params, cuts="regular", k=3, msl=4, replication_budget=1.0))
-    with pytest.raises(BudgetError, match="replication_budget"):
-        replicate.run(tight, max_files=0)
+    for max_files in (0, 10_000):
+        with pytest.raises(BudgetError, match="replication_budget"):
+            replicate.run(tight, max_files=max_files)
+    assert on_disk() == before, "what a refused step has written is deleted"
     read = tasks.reports_of
 
     def one_file_less(batches: Any) -> list[tasks.TaskReport]:

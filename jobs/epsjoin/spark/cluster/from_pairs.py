@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from epsjoin.errors import ArgumentError
+from epsjoin.errors import ArgumentError, TableError
 from epsjoin.lake.arrow import pair_columns
 from epsjoin.local.cluster.from_pairs import (
     NOISE,
@@ -57,6 +57,8 @@ FILE_BYTES = 40
 """Bytes of shared files for each point: ids, what remains of the pairs, labels."""
 HEAP_BYTES = 64
 """Bytes of the driver's JVM for each point where results of tasks come through it: twice their size."""
+_MAX_DEGREES = 1 << 20
+"""Number of points whose neighbours a task counts at a time, at least."""
 POINTS_OF_A_TASK = 1 << 22
 """Maximum number of points whose labels one task writes."""
 
@@ -119,6 +121,7 @@ def cluster_pairs(
     if n_points <= min(max_on_driver, heap_points(pairs.spark)):
         return _cluster_on_driver(ids, n_points, pairs, min_pts)
     degrees = persist_until(degrees_of(pairs), done)
+    _check_ids(to_frame(ids), degrees)
     cores = degrees.where(F.col("degree") >= min_pts).select("id")
     connected = persist_until(_connect_by_join(pairs, cores), done)
     edges = connected.where(F.col("kind") == EDGE)
@@ -130,6 +133,19 @@ def cluster_pairs(
         .agg(F.min(F.struct("distance", "b")).getField("b").alias("nearest_core_id"))
     )
     return FrameRows(label(to_frame(ids), degrees, trees, nearest, min_pts))
+
+
+def _check_ids(ids: DataFrame, degrees: DataFrame) -> None:
+    """Refuse ids that come twice or are that of noise, and pairs of a point that is not among the points."""
+    counted = ids.groupBy("id").agg(F.count("*").alias("n"))
+    for row in counted.where((F.col("n") > 1) | (F.col("id") == NOISE)).limit(1).collect():
+        if row["id"] == NOISE:
+            raise ArgumentError(f"the id {NOISE} is kept for noise; give that row another")
+        raise ArgumentError(f"the id {row['id']} comes twice; every point needs one of its own")
+    for row in degrees.join(counted, "id", "left_anti").limit(1).collect():
+        raise TableError(
+            f"the pairs name the point {row['id']}, which is not among the points; run merge_join again"
+        )
 
 
 def heap_points(spark: SparkSession) -> int:
@@ -233,7 +249,7 @@ _DEGREES = "id long, neighbours long"
 
 def _count_neighbours(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     found = (partial_degrees(*(batch.column(end).to_numpy() for end in names_of(_ENDS))) for batch in batches)
-    for degrees in combine_partials(found, _sum_partials):
+    for degrees in combine_partials(found, _sum_partials, _MAX_DEGREES):
         yield pa.record_batch({"id": degrees.ids, "neighbours": degrees.counts})
 
 
@@ -289,6 +305,7 @@ def _connect_by_join(pairs: Rows, cores: DataFrame) -> DataFrame:
     right = cores.select(F.col("id").alias("right_id"), F.lit(True).alias("is_right"))
     known = to_frame(pairs).join(left, "left_id", "left").join(right, "right_id", "left")
     some = known.where(F.col("is_left") | F.col("is_right"))
+    some = some.sortWithinPartitions("left_id", "right_id")  # computed again, it has the same forests
     return FrameRows(some).map(connect_flagged, _CONNECTED)
 
 

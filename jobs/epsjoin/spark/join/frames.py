@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 
 from numpy.typing import ArrayLike
@@ -12,7 +10,6 @@ from pyspark.sql import DataFrame
 from epsjoin.errors import BudgetError
 from epsjoin.lake import schemas, targets, transactions
 from epsjoin.lake.growing import GrowingTable
-from epsjoin.lake.parquet import File
 from epsjoin.lake.targets import Target
 from epsjoin.local.join.first_pairs import find_first_pairs
 from epsjoin.local.metric import Metric
@@ -130,7 +127,7 @@ def begin_growing(planned: PairsPlan, into: Target, increments: float | None) ->
     file = into.write([to_batch(first)])
     files = [] if file is None else [file]
     if files:
-        with _deleted_on_error(into, files):
+        with targets.deleted_on_error(into, files):
             table.add(files)
     return Growing(table, increments, first, files)
 
@@ -168,19 +165,9 @@ def _finish_pairs(
     files = written.files if growing is None else [*growing.first_files, *written.files]
     n_pairs = sum(file.rows for file in files)
     waiting = files if growing is None else growing.table.left_of(files)
-    with _deleted_on_error(into, waiting):
+    with targets.deleted_on_error(into, waiting):
         if n_pairs > max_pairs:
             raise BudgetError(f"{n_pairs:,} pairs at least were found, {max_pairs:,} are allowed (max_pairs)")
         check_left_out(None if growing is None else growing.first, written.counters)
     complete = partial(transactions.replace_table, into) if growing is None else growing.table.complete
     return scan.read_replaced(frame.sparkSession, into, complete(files))
-
-
-@contextmanager
-def _deleted_on_error(into: Target, files: Sequence[File]) -> Iterator[None]:
-    """Delete files that no commit has added, if there is an error within."""
-    try:
-        yield
-    except Exception:
-        targets.delete_uncommitted_files(into, files)
-        raise

@@ -92,7 +92,8 @@ def run(job: Job) -> dict[str, float]:
     else:
         files, counters = _join_all(job, inputs.slice("replicas"), plan_row, into)
     if counters["pairs"] > job.params.max_pairs:
-        raise _explain_too_many(job, plan_row["eps"], counters["pairs"])
+        with targets.deleted_on_error(into, files):
+            raise _explain_too_many(job, plan_row["eps"], counters["pairs"])
     transactions.commit(job.lake, {pairs: files})
     say(f"merge_join: {counted(counters['pairs'], 'pair')}, {counted(counters['candidates'], 'candidate')}")
     return {
@@ -151,9 +152,9 @@ def join_files(
     running = RunningJoin(spark, plan, numbers, rows, max_pairs, into, refuse, growing)
     with running.watching():
         reports = tasks.reports_of(tasks.run_tasks(spark, parts, running.telling(work)))
-    written = Written.of(reports)
-    if written.counters.get("rows", 0) != sum(file.rows for file in replicas):
-        raise TableError("the parts joined another number of rows than replicas have; run the join again")
+        written = Written.of(reports)
+        if written.counters.get("rows", 0) != sum(rows):
+            raise TableError("the parts joined another number of rows than replicas have; run the join again")
     found = [sum(file.rows for file in report.files) for report in reports]
     written.counters.update(running.counters(found))
     return written

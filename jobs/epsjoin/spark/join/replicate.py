@@ -63,17 +63,18 @@ def run(job: Job, max_files: int = MAX_FILES) -> dict[str, float]:
     by_task = n_files(points, plan) <= max_files
     written = encode(points, plan, into) if by_task else _encode_by_part(points, plan, into)
     counters = written.counters
-    if counters.get("points", 0) != n_points:
-        raise TableError(
-            f"{counters.get('points', 0):,.0f} points were read, the log says {n_points:,}; "
-            "run replicate again"
-        )
-    budget = job.params.replication_budget
-    if counters["rows"] > budget * n_points:
-        raise BudgetError(
-            f"{counters['rows'] / n_points:.2f} rows per point, the budget is {budget:g}; "
-            "allow more (replication_budget), or cut into fewer parts (n_parts)"
-        )
+    with targets.deleted_on_error(into, written.files):
+        if counters.get("points", 0) != n_points:
+            raise TableError(
+                f"{counters.get('points', 0):,.0f} points were read, the log says {n_points:,}; "
+                "run replicate again"
+            )
+        budget = job.params.replication_budget
+        if counters["rows"] > budget * n_points:
+            raise BudgetError(
+                f"{counters['rows'] / n_points:.2f} rows per point, the budget is {budget:g}; "
+                "allow more (replication_budget), or cut into fewer parts (n_parts)"
+            )
     transactions.commit(job.lake, {replicas: written.files})
     slices.write_slice(
         job.lake,
@@ -105,7 +106,7 @@ def encode(points: Points, plan: JoinPlan, into: Target) -> Written:
     TableError
         Rows were lost on the way.
     """
-    return _check_written(points.rows.run(make_encoder(plan.to_json(), points.reading, into)))
+    return _check_written(points.rows.run(make_encoder(plan.to_json(), points.reading, into)), into)
 
 
 def _encode_by_part(points: Points, plan: JoinPlan, into: Target) -> Written:
@@ -113,20 +114,21 @@ def _encode_by_part(points: Points, plan: JoinPlan, into: Target) -> Written:
     sender = make_sender(plan.to_json(), replicas_read_by(points.reading), None, refuses=True)
     streams = points.rows.map(sender, REPLICA_STREAMS)
     by_part = FrameRows(streams.repartitionById(plan.n_parts, "part"))
-    return _check_written(by_part.run(_make_part_writer(into)))
+    return _check_written(by_part.run(_make_part_writer(into)), into)
 
 
-def _check_written(reported: Iterable[pa.RecordBatch]) -> Written:
+def _check_written(reported: Iterable[pa.RecordBatch], into: Target) -> Written:
     """Combine the reports of tasks that write replicas; refuse what one of them refused or lost."""
     reports = tasks.reports_of(reported)
     refused = [sentence for report in reports for sentence in report.refused]
-    if refused:
-        raise BudgetError(refused[0])
     written = Written.of(reports)
-    if written.counters.get("rows", 0) != written.rows:
-        raise TableError(
-            f"{written.counters['rows']:,.0f} rows were made, another number was written; run it again"
-        )
+    with targets.deleted_on_error(into, written.files):
+        if refused:
+            raise BudgetError(refused[0])
+        if written.counters.get("rows", 0) != written.rows:
+            raise TableError(
+                f"{written.counters['rows']:,.0f} rows were made, another number was written; run it again"
+            )
     return written
 
 

@@ -113,7 +113,7 @@ class RunningJoin:
         try:
             with watched(self):
                 yield
-        except Exception:
+        except BaseException:  # an interrupt, too
             self._take_news()
             delete_uncommitted_files(self._into, self._waiting_files())
             raise
