@@ -25,7 +25,7 @@ from epsjoin.local.neighbours.rank import robust_spread
 from epsjoin.local.scratch import ScratchFiles
 from epsjoin.spark.cluster.from_pairs import CLUSTERS
 from epsjoin.spark.join.pairs import PAIRS
-from epsjoin.spark.neighbours import on_driver, outliers, rank, search
+from epsjoin.spark.neighbours import cell, on_driver, outliers, rank
 from epsjoin.spark.neighbours.rank import rank_points
 from epsjoin.spark.neighbours.ranked import Usual
 from epsjoin.spark.points import points_of
@@ -216,7 +216,7 @@ def test_outliers__of_a_job_are_those_of_the_library_bit_for_bit(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the driver without a session, with large arrays in files, too, and by Spark in four cells."""
-    monkeypatch.setattr(search, "_MIN_CELL_POINTS", 50)
+    monkeypatch.setattr(cell, "_MIN_CELL_POINTS", 50)
     for module in (rank, on_driver):
         monkeypatch.setattr(module, "MAX_EXPLAINED", 20)
     random = np.random.default_rng(2)

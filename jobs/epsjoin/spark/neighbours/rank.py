@@ -17,6 +17,7 @@ from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.rank import robust_spread
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
+from epsjoin.spark.neighbours.cell import CELL_BYTES
 from epsjoin.spark.neighbours.on_driver import (
     MAX_ON_DRIVER_BYTES,
     DriverInputs,
@@ -25,7 +26,6 @@ from epsjoin.spark.neighbours.on_driver import (
 )
 from epsjoin.spark.neighbours.ranked import MAX_EXPLAINED, OUTLIERS, Usual, check_near
 from epsjoin.spark.neighbours.scores import score_points
-from epsjoin.spark.neighbours.search import CELL_BYTES
 from epsjoin.spark.persist import persist_until
 from epsjoin.spark.points import Points
 from epsjoin.spark.rows import FrameRows, Rows, count_rows, to_frame

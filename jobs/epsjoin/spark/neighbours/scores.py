@@ -25,8 +25,9 @@ from epsjoin.lake.arrow import with_nulls
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.densities import outlier_factors, reach_densities
 from epsjoin.local.neighbours.search import KNearest
+from epsjoin.spark.neighbours.cell import plan_space
 from epsjoin.spark.neighbours.messages import Message, by_kind, exchange, write_messages
-from epsjoin.spark.neighbours.search import Kind, final_nearest, plan_space, search_in_cells
+from epsjoin.spark.neighbours.search import Kind, final_nearest, search_in_cells
 from epsjoin.spark.points import Points
 
 SCORES = "id long, lof double, k_distance double"

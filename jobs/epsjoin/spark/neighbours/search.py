@@ -15,7 +15,6 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,34 +22,21 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame
 
-from epsjoin.kernels.neighbours.heaps import NearestLists
 from epsjoin.kernels.neighbours.tree import reaches
-from epsjoin.lake.arrow import to_binary, to_matrix
 from epsjoin.local.metric import Metric
-from epsjoin.local.neighbours.cells import Cells, find_cells, other_cells_within, plan_cells
+from epsjoin.local.neighbours.cells import find_cells, other_cells_within
 from epsjoin.local.neighbours.from_pairs import merge_nearest
-from epsjoin.local.neighbours.search import SearchOptions, find_nearest
-from epsjoin.local.neighbours.tree import PointTree
 from epsjoin.spark.hashes import hash_ids
 from epsjoin.spark.join.replicas import hold_by_part
+from epsjoin.spark.neighbours.cell import CELL_BYTES, Cell, Near, Queries, Space, plan_space, search_own
 from epsjoin.spark.neighbours.messages import MESSAGES, Message, Work, exchange, write_messages
 from epsjoin.spark.points import Points
 
 NEAREST = "id long, neighbour long, distance double, nth int"
 """Columns of the k nearest of each query, as DDL; ``nth`` is 1 for the nearest."""
 
-CELL_BYTES = 64 << 20
-"""Number of bytes that points of a cell and their neighbours should have at most; a task holds some six times
-as many."""
-
-_MIN_CELL_POINTS = 1000
-"""Number of points of a cell below which more cells would not make the search faster."""
-
 _MAX_HELD_ROWS = 1 << 20
 """Number of rows of neighbours that wait to be merged with as many at least."""
-
-_NOBODY = np.iinfo(np.int64).max
-"""The id of the neighbours at a query's radius that are not real: any real one as far goes before them."""
 
 
 class Kind(IntEnum):
@@ -68,50 +54,6 @@ class Kind(IntEnum):
     """Points of the cell that may be neighbours of points of the sender: id."""
     KNOWN = 5
     """Something about points, of the cell or not: id, value."""
-
-
-class Space(NamedTuple):
-    """What every task knows.
-
-    Parameters
-    ----------
-    cells, metric, dimensions, k : the cells, and what is searched for.
-    at_once : number of queries of a message at most; a task searches for those of one message at a time.
-    n_homes : in how many tasks the results of queries are put together, by a hash of their ids; None: in the
-        cells in which the queries lie.
-    """
-
-    cells: Cells
-    metric: Metric
-    dimensions: int
-    k: int
-    at_once: int
-    n_homes: int | None
-
-
-def plan_space(
-    points: Points,
-    sample: NDArray[np.float64],
-    k: int,
-    metric: Metric,
-    cell_bytes: int,
-    n_queries: int | None,
-) -> Space:
-    """Plan the cells on a sample of the points.
-
-    Parameters
-    ----------
-    n_queries : number of queries that are others than the points.
-    """
-    dimensions = points.reading.dimensions or 1
-    cores = points.rows.spark.sparkContext.defaultParallelism
-    of_lists = 16 * k  # the ids and distances of k neighbours
-    n_bytes = (8 * dimensions + (of_lists if n_queries is None else 0)) * points.n
-    at_once = max(1, cell_bytes // (8 * dimensions + of_lists))
-    wanted = max(n_bytes / cell_bytes, min(2 * cores, points.n / _MIN_CELL_POINTS))
-    n_cells = 1 << max(0, math.ceil(math.log2(max(1.0, wanted))))
-    n_homes = None if n_queries is None else max(n_cells, math.ceil(of_lists * n_queries / cell_bytes))
-    return Space(plan_cells(metric.embed(sample), n_cells), metric, dimensions, k, at_once, n_homes)
 
 
 def search_nearest(
@@ -199,45 +141,6 @@ def _merge(tables: Sequence[pa.Table], k: int) -> pa.Table:
     return pa.table(merge_nearest(ids, neighbour, distance, k)._asdict())
 
 
-class Queries(NamedTuple):
-    """Queries, and how far each has to look: (m,) int64, (m, d) float64, (m,) float64."""
-
-    ids: NDArray[np.int64]
-    places: NDArray[np.float64]
-    radius: NDArray[np.float64]
-
-    def to_table(self, rows: NDArray[np.int64]) -> pa.Table:
-        """Some of the queries as a table."""
-        return pa.table(
-            {"id": self.ids[rows], "point": to_binary(self.places[rows]), "radius": self.radius[rows]}
-        )
-
-    @classmethod
-    def of(cls, message: Message, dimensions: int) -> Queries:
-        """Read the queries of a message."""
-        rows = message.read()
-        places = to_matrix(rows["point"], dimensions)
-        return cls(rows["id"].to_numpy(), places, rows["radius"].to_numpy())
-
-
-class Near(NamedTuple):
-    """Neighbours of queries by (row, distance, neighbour): (n,) int64, int64, float64.
-
-    Parameters
-    ----------
-    row : rows of the queries.
-    neighbour : ids.
-    """
-
-    row: NDArray[np.int64]
-    neighbour: NDArray[np.int64]
-    distance: NDArray[np.float64]
-
-    def to_table(self, ids: NDArray[np.int64]) -> pa.Table:
-        """The same with the ids of the queries."""
-        return pa.table({"id": ids[self.row], "neighbour": self.neighbour, "distance": self.distance})
-
-
 def _send(points: Points, space: Space, kind: Kind) -> DataFrame:
     """Send points, or queries with no radius yet, to the cells in which they lie."""
     reading = points.reading
@@ -284,24 +187,9 @@ def _make_searcher(space: Space, *, is_self: bool) -> Work:
             near, radius = mine.search(read)
             yield from _answer(read._replace(radius=radius), near, cell, space)
         if is_self and of_points:
-            yield from _answer(*_search_own(of_points, space), cell, space)
+            yield from _answer(*search_own(of_points, space), cell, space)
 
     return work
-
-
-def _search_own(of_points: list[Queries], space: Space) -> tuple[Queries, Near]:
-    """Search for the points of a cell among one another; they come by ascending id."""
-    ids, places = _in_order(of_points)
-    of_points.clear()
-    n = len(ids)
-    k, radius = min(space.k, n - 1), np.full(n, np.inf)
-    if not k:
-        return Queries(ids, places, radius), Near(ids[:0], ids[:0], radius[:0])
-    found = find_nearest(places, places, np.arange(n), k, space.metric, SearchOptions(1, False, {}))
-    if k == space.k:
-        radius = found.distance[:, -1].copy()
-    near = Near(np.repeat(np.arange(n), k), ids[found.neighbour.reshape(-1)], found.distance.reshape(-1))
-    return Queries(ids, places, radius), near
 
 
 def _answer(queries: Queries, near: Near, cell: int, space: Space) -> Iterator[pa.RecordBatch]:
@@ -355,54 +243,3 @@ def _send_home(near: pa.Table, cell: int, space: Space) -> Iterator[pa.RecordBat
     hashes = hash_ids(0, near["id"].to_numpy()).view(np.uint64) % np.uint64(space.n_homes)
     for home, rows in _rows_by(hashes.astype(np.int64)):
         yield from write_messages(home, Kind.OPEN, cell, near.take(pa.array(rows)))
-
-
-def _in_order(of_points: Sequence[Queries]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The ids and places of points by ascending id."""
-    ids = np.concatenate([each.ids for each in of_points])
-    order = np.argsort(ids)
-    return ids[order], np.concatenate([each.places for each in of_points])[order]
-
-
-class Cell:
-    """The points of a cell, ready to be searched by others than themselves.
-
-    Parameters
-    ----------
-    of_points : the points, in any number of messages.
-    """
-
-    def __init__(self, of_points: Sequence[Queries], space: Space) -> None:
-        self.k, self.tree = space.k, None
-        if of_points:
-            ids, places = _in_order(of_points)
-            self.tree = PointTree.grow(places, ids, space.k, space.metric)
-
-    def search(self, queries: Queries) -> tuple[Near, NDArray[np.float64]]:
-        """Find the k nearest of each query within its radius, and how far each has to look now."""
-        n, k = len(queries.ids), self.k
-        is_bounded = np.isfinite(queries.radius)
-        radius = np.where(is_bounded, queries.radius, 0.0)[:, None]
-        lists = NearestLists(
-            np.where(is_bounded, k, 0), np.full((n, k), _NOBODY), np.repeat(radius, k, axis=1)
-        )
-        if self.tree is not None:
-            nobody = np.full(n, _missing(self.tree.names))
-            self.tree.search(queries.places, nobody, np.arange(n), lists)
-        is_found = np.arange(k) < lists.sizes[:, None]
-        # only at the radius itself is nobody's id nobody's
-        is_found &= (lists.ids != _NOBODY) | (lists.distances < radius) | ~is_bounded[:, None]
-        row, place = np.nonzero(is_found)
-        neighbour, distance = lists.ids[row, place], lists.distances[row, place]
-        order = np.lexsort((neighbour, distance, row))
-        near = Near(row[order], neighbour[order], distance[order])
-        return near, np.where(lists.sizes == k, lists.distances[:, 0], np.inf)
-
-
-def _missing(names: NDArray[np.int64]) -> int:
-    """A number that is none of the names."""
-    ascending = np.unique(names)
-    if ascending[0] > np.iinfo(np.int64).min:
-        return int(ascending[0]) - 1
-    gaps = np.flatnonzero(np.diff(ascending) != 1)
-    return int(ascending[gaps[0] if gaps.size else -1]) + 1
