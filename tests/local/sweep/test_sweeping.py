@@ -183,20 +183,22 @@ CALLS = {
 
 
 STOPPED = """
-import json, signal, sys, threading
+import json, os, signal, sys, threading
 signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the parent ignores it
 import numpy as np
 from epsjoin.local.join.arrays import iter_self_join, join, self_join
 uniform = np.random.default_rng(0).random((160_000, 16))
+def say(line):
+    os.write(1, f"{line}\\n".encode())  # whole: print can be interrupted before the end of the line
 def told(share):
     if share < 1.0:
-        print("share", share, flush=True)
+        say(f"share {share}")
 for call, n_jobs in json.loads(sys.argv[1]):
     try:
         exec(call)
-        print("not stopped", flush=True)
+        say("not stopped")
     except KeyboardInterrupt:
-        print("stopped", threading.active_count(), flush=True)
+        say(f"stopped {threading.active_count()}")
 """
 
 
