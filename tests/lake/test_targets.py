@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -46,3 +47,29 @@ def test_write__packs_close_numbers_and_compresses_what_becomes_smaller(lake: La
         columns = map(found.metadata.row_group(0).column, range(3))
         assert [f"{each.encodings[-1]} {each.compression}" for each in columns] == encoded
         assert found.read().to_pydict() == rows.to_pydict()
+
+
+def test_deleted_on_error__deletes_what_was_written_within_and_nothing_else(lake: Lake) -> None:
+    """Also what nobody remembers, as of a task that was ended before it could tell."""
+
+    def write(into: targets.Target, *parts: int) -> list[Path]:
+        rows = slices.table_of(lake, "replicas", [{"id": 1, "mask": 0, "point": b""}]).drop_columns(["part"])
+        files = [into.write([rows], part=part) for part in parts]
+        return [Path(uris.filesystem_of(into.location)[1]) / file.path for file in files if file]
+
+    into, of_another = (targets.target_of(lake, Slice("replicas", RUN)) for _ in range(2))
+    theirs, committed = write(of_another, 0, 1), set[str]()
+    mine: list[Path] = []
+
+    def work() -> None:
+        with targets.deleted_on_error(into, committed=committed):
+            mine.extend(write(into, 0, 0))
+            committed.add(f"run={RUN}/part=0/{mine[0].name}")
+            mine.extend(write(pickle.loads(pickle.dumps(into)), 1))  # as in a task
+            assert all(path.exists() for path in mine)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert all(path.exists() for path in [*theirs, mine[0]])
+    assert [path.exists() for path in mine] == [True, False, False]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
 from epsjoin.spark.progress import progress_shown
@@ -25,3 +27,25 @@ def test_progress_shown__says_how_many_tasks_are_through(
     said = capsys.readouterr().err.splitlines()
     assert "  at work: 0 of 6 tasks done" in said
     assert any(line.endswith("of 6 tasks done") and " 0 of " not in line for line in said)
+
+
+def test_progress_shown__waits_for_tasks_that_are_still_at_work_when_one_has_failed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A task that was told to end goes on until Spark kills its process, and may write until then."""
+    written = str(tmp_path / "written")
+
+    def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if batch.column(0)[0].as_py() == 0:
+                time.sleep(0.5)
+                raise LookupError("no such thing")
+            time.sleep(1.0)
+            Path(written).touch()
+            yield batch
+
+    with pytest.raises(PythonException, match="no such thing"), progress_shown(spark):
+        spark.range(0, 2, 1, 2).mapInArrow(work, "id long").collect()
+    was_there = Path(written).exists()
+    time.sleep(1.5)
+    assert Path(written).exists() == was_there

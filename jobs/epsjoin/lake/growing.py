@@ -43,6 +43,8 @@ class GrowingTable:
         self._into = into
         self._rows: int | None = None
         self._paths: set[str] = set()
+        self.offered: set[str] = set()
+        """Paths of all files that a commit may have added, even if it said that it failed."""
         with translate_write_errors(into.table, into.location), phase("commit"):
             log = open_log(into.location) or create_log(
                 into.location, into.schema, (), into.table, "", {COMPLETE: "false"}
@@ -55,14 +57,15 @@ class GrowingTable:
 
     def add(self, files: Sequence[File]) -> None:
         """Add files, in one commit; the first time they replace what was in the table."""
-        into = self._into
+        into, paths = self._into, {file.path for file in files}
+        self.offered |= paths
         with translate_write_errors(into.table, into.location), phase("commit"):
             if self._rows is None:
                 replace_slices(self._begun, into, files, [])
             else:
                 self._append(files)
         self._rows = (self._rows or 0) + sum(file.rows for file in files)
-        self._paths |= {file.path for file in files}
+        self._paths |= paths
 
     def complete(self, files: Sequence[File]) -> list[File]:
         """Add those of all files that are not in the table yet, and say that it is complete.

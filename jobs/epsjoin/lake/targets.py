@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from epsjoin.contracts.conditions import Values
@@ -51,6 +52,7 @@ class Target:
     fingerprint : what the names of the files begin with.
     constraints : the conditions that every row must satisfy.
     compression : the codec of the files' pages.
+    writer : random word in the names of all its files, which tells them from those of other runs.
     """
 
     table: str
@@ -61,6 +63,7 @@ class Target:
     fingerprint: str = ""
     constraints: tuple[Constraint, ...] = ()
     compression: str = "zstd"
+    writer: str = field(default_factory=lambda: uuid.uuid4().hex[:16], compare=False)
 
     def write(
         self, batches: Iterable[pa.RecordBatch | pa.Table], *, task: int = 0, **partition: object
@@ -124,12 +127,14 @@ class Target:
         return pa.schema([column for column in self.schema if column.name not in self.partitioned])
 
     def new_name(self, task: int) -> str:
-        """Return a unique file name: fingerprint, number of the task, number of the file, random end.
+        """Return a unique file name: fingerprint, number of the task, of the file, the writer, random end.
 
         Readers take files of equal size in the order of their names, which is therefore the same whenever a
         job runs again.
         """
-        return f"{self.fingerprint}{task:06d}-{next(_NUMBERS):08d}-{uuid.uuid4().hex}.parquet"
+        return (
+            f"{self.fingerprint}{task:06d}-{next(_NUMBERS):08d}-{self.writer}{uuid.uuid4().hex[:16]}.parquet"
+        )
 
     def _encode(self, first: pa.Table) -> tuple[dict[str, str], dict[str, str]]:
         """Choose by the first row group how each column is encoded, and the codec of its pages.
@@ -259,22 +264,44 @@ def scratch_folder(into: Target, schema: pa.Schema, *partitioned: str) -> Iterat
             filesystem.delete_dir(root)
 
 
-def delete_uncommitted_files(into: Target, files: Iterable[File]) -> None:
-    """Delete files that will not be committed; one that cannot be deleted belongs to no table anyway."""
+def delete_files(into: Target, paths: Iterable[str]) -> None:
+    """Delete files that no commit has added; one that cannot be deleted belongs to no table anyway."""
     filesystem, root = filesystem_of(into.location)
-    for file in files:
+    for path in paths:
         with suppress(OSError):
-            filesystem.delete_file(f"{root}/{file.path}")
+            filesystem.delete_file(f"{root}/{path}")
 
 
 @contextmanager
-def deleted_on_error(into: Target, files: Iterable[File]) -> Iterator[None]:
-    """Delete files that no commit has added, if there is an error or an interrupt within."""
+def deleted_on_error(*targets: Target, committed: Collection[str] = ()) -> Iterator[None]:
+    """Delete what was written for these targets, if there is an error or an interrupt within.
+
+    The files are found by their names, so that those go, too, of which no task could tell: one that was ended
+    while it wrote, or that failed and was tried again.
+
+    Parameters
+    ----------
+    targets : where tasks, or the driver, write within.
+    committed : paths of files that stay, to which whoever commits within adds those of its commit before.
+    """
     try:
         yield
     except BaseException:
-        delete_uncommitted_files(into, files)
+        for into in targets:
+            delete_files(into, set(_paths_of(into)).difference(committed))
         raise
+
+
+def _paths_of(into: Target) -> Iterator[str]:
+    """Find all files that were written for a target, below the folder that they share."""
+    filesystem, root = filesystem_of(into.location)
+    shared = itertools.takewhile(into.partition.__contains__, into.partitioned)
+    folder = "".join(f"/{name}={into.partition[name]}" for name in shared)
+    with suppress(OSError):
+        where = pafs.FileSelector(root + folder, allow_not_found=True, recursive=True)
+        for found in filesystem.get_file_info(where):
+            if into.writer in found.base_name:
+                yield found.path.removeprefix(f"{root}/")
 
 
 def write_empty_file(into: Target) -> File:

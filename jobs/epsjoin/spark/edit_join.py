@@ -80,10 +80,10 @@ def edit_join(
         pairs = FrameRows(both).map(_comparer(metric.compare), PAIRS)
         if into is None:
             return materialize(pairs)
-        written = write_files(into, FrameRows(pairs))
-        if written.rows > max_pairs:
-            targets.delete_uncommitted_files(into, written.files)
-            raise BudgetError(f"{written.rows:,} pairs were found, {max_pairs:,} are allowed (max_pairs)")
+        with targets.deleted_on_error(into):
+            written = write_files(into, FrameRows(pairs))
+            if written.rows > max_pairs:
+                raise BudgetError(f"{written.rows:,} pairs were found, {max_pairs:,} are allowed (max_pairs)")
         return scan.read_replaced(frame.sparkSession, into, transactions.replace_table(into, written.files))
 
 

@@ -7,10 +7,11 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Protocol
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
@@ -18,6 +19,8 @@ SECONDS = 10.0
 """Time between two lines of progress."""
 LOOK_SECONDS = 0.2
 """Time between two looks of a watch."""
+_MAX_END_SECONDS = 10.0
+"""Time that tasks get to end when their job has failed; Spark gives a Python worker some 4 seconds."""
 
 
 class Watch(Protocol):
@@ -48,7 +51,8 @@ def progress_shown(spark: SparkSession, seconds: float | None = None) -> Iterato
     """Print, every ``seconds``, how far the running tasks are, or that none can begin.
 
     Within :func:`watched` the watch says how far they are, and looks every ``LOOK_SECONDS``. If it raises,
-    the tasks are cancelled, and its error is raised here.
+    the tasks are cancelled, and its error is raised here. After any error the tasks have ended, so that they
+    write nothing more, unless they take longer than ``_MAX_END_SECONDS``.
     """
     watcher = _Watcher(spark, SECONDS if seconds is None else seconds, _WATCH.get())
     with watcher.tagged():
@@ -71,17 +75,17 @@ class _Watcher(threading.Thread):
     def tagged(self) -> Iterator[None]:
         """Tag the jobs that this thread starts, so that they can be cancelled and no others."""
         context = self._spark.sparkContext
-        if self._watch is not None:
-            context.addJobTag(self._tag)
+        context.addJobTag(self._tag)
         try:
             yield
-        except Exception:
+        except BaseException:
+            with suppress(Py4JError, OSError):  # Spark itself may be gone
+                _end_tasks(context, self._tag)
             if self._error is not None:  # the tasks failed because they were cancelled
                 raise self._error from None
             raise
         finally:
-            if self._watch is not None:
-                context.removeJobTag(self._tag)
+            context.removeJobTag(self._tag)
         if self._error is not None:
             raise self._error
 
@@ -123,6 +127,28 @@ class _Watcher(threading.Thread):
         for stage in stages:
             if stage is not None:
                 yield f"at work: {stage.numCompletedTasks:,} of {stage.numTasks:,} tasks done"
+
+
+def _end_tasks(context: SparkContext, tag: str) -> None:
+    """End what runs, and wait for it: a job ends before those of its tasks that Spark has told to end."""
+    context.cancelJobsWithTag(tag)
+    until = time.monotonic() + _MAX_END_SECONDS
+    while time.monotonic() < until and _has_tasks(context, tag):
+        time.sleep(LOOK_SECONDS / 4)
+
+
+def _has_tasks(context: SparkContext, tag: str) -> bool:
+    tracker = context.statusTracker()
+    for number in context._jsc.sc().statusTracker().getJobIdsForTag(tag):  # PySpark's has no such method
+        job = tracker.getJobInfo(number)
+        if job is None:
+            continue
+        if job.status == "RUNNING":  # all of its tasks are known when its end is
+            return True
+        stages = map(tracker.getStageInfo, job.stageIds)
+        if any(stage.numActiveTasks for stage in stages if stage is not None):
+            return True
+    return False
 
 
 def _has_cores(context: SparkContext) -> bool:

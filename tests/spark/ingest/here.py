@@ -55,7 +55,7 @@ def read_and_settle(job: Job, files: Sequence[SourceFile], into: Targets) -> lis
     assert len(files) == 1, "what is read again is all that was read"
     for target in into:
         mine = [file for report in reports for file in report.files if file.table == target.table]
-        targets.delete_uncommitted_files(target, mine)
+        targets.delete_files(target, [file.path for file in mine])
     second = make_second_reader(source, into, staged_schema(job.lake))
     staged = pa.Table.from_batches(second((files[0], doubles[0])))
     order = [("_slot", "ascending"), ("_file", "ascending"), ("_line", "ascending")]

@@ -112,13 +112,14 @@ def test_replicate_and_merge_join__notice_rows_lost_on_the_way(
 ) -> None:
     """As if a task's report had not arrived, or a file had been read twice."""
     job = copy_of(joined, tmp_path / "copy")
-    read = tasks.reports_of
+    read, before = tasks.reports_of, set(tmp_path.rglob("*.parquet"))
     monkeypatch.setattr(tasks, "reports_of", lambda batches: read(batches)[1:])
     with pytest.raises(TableError, match="the parts joined another number of rows than replicas have"):
         merge_join.run(job)
     monkeypatch.setattr(tasks, "reports_of", lambda batches: read(batches) * 2)
     with pytest.raises(TableError, match="1,000 points were read, the log says 500"):
         replicate.run(job)
+    assert set(tmp_path.rglob("*.parquet")) == before, "also those that no task told of"
 
 
 def test_merge_join__stops_when_more_pairs_appear_than_allowed(make_job: JobMaker, tmp_path: Path) -> None:

@@ -131,18 +131,18 @@ def test_merge_join__says_percent_pairs_and_time_left(
 def test_similarity_join__that_will_be_too_large_ends_and_leaves_no_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, max_files: int, n_fast: int
 ) -> None:
-    """By files and by a shuffle; so many parts say it, and all others are still asleep then."""
+    """By files and by a shuffle; so many parts say it, and others, asleep then, write after it."""
     whole = len(self_join(POINTS, EPS).left)
     plan_of = public.plan_pairs
     monkeypatch.setattr(public, "plan_pairs", lambda *given: plan_of(*given[:-1], 10**9))
     monkeypatch.setattr(public, "MAX_FILES", max_files)
     mislead(monkeypatch, frames)
-    slow_parts(monkeypatch, frames, n_fast, 4.0)
+    slow_parts(monkeypatch, frames, n_fast, 1.0)
     join_frame = frames.join_frame
 
     def slow_frame(*given: Any, **options: Any) -> Any:
         rows = join_frame(*given, **options)
-        return replace(rows, work=slowed(rows.work, n_fast, 4.0))
+        return replace(rows, work=slowed(rows.work, n_fast, 1.0))
 
     monkeypatch.setattr(frames, "join_frame", slow_frame)
     rows = [(i, *map(float, point)) for i, point in enumerate(POINTS)]
@@ -156,6 +156,7 @@ def test_similarity_join__that_will_be_too_large_ends_and_leaves_no_files(
             max_pairs=int(0.6 * whole),
             to=str(tmp_path / "pairs"),
         )
+    time.sleep(1.0)  # those that slept have written by now, if they could
     assert not list(tmp_path.rglob("*.parquet"))
     assert spark.range(3).count() == 3
     assert not spark.sparkContext.getJobTags()

@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 from epsjoin.errors import ArgumentError
 from epsjoin.lake import transactions, uris
 from epsjoin.lake.sample import Sample
-from epsjoin.lake.targets import Target
+from epsjoin.lake.targets import Target, deleted_on_error
 from epsjoin.local.arguments import check_count
 from epsjoin.local.bestmatch.batch import HOW, TAKE
 from epsjoin.local.bestmatch.orders import Closest, Order, Subset, orders_of
@@ -135,7 +135,8 @@ def bestmatch_join(
     found = match_frames(plan_match(sides, samples, chosen, matching), names)
     if into is None:
         return to_frame(found)
-    written = write_files(into, found)
+    with deleted_on_error(into):
+        written = write_files(into, found)
     return scan.read_replaced(left.sparkSession, into, transactions.replace_table(into, written.files))
 
 

@@ -34,23 +34,25 @@ def run(job: Job) -> dict[str, float]:
     clusters = inputs.slice("clusters")
     pairs, points = inputs.slice("pairs"), Slice("points", job.run)
     of_pairs, of_points = StoredSlice.of(job, pairs), StoredSlice.of(job, points)
-    with ExitStack() as done:
+    into = targets.target_of(job.lake, clusters)
+    with targets.deleted_on_error(into), ExitStack() as done:
         if fits_driver(of_points.n, of_pairs.n, job.params.min_pts):
             found: Rows = cluster_on_driver(of_points, of_pairs, job.params.min_pts)
         else:
             ids = StoredRows.of(job, points, "id long")
             most = min(MAX_ON_DRIVER, points_that_map(job.params.worker_memory_mb))
             found = cluster_pairs(ids, ids.n, stored_pairs(job, pairs), job.params.min_pts, done, most)
-        files, counters = write_files(targets.target_of(job.lake, clusters), found, count_roles)
-    if counters["rows"] != of_points.n:
-        raise TableError(
-            f"{counters['rows']:,.0f} points have a label, the log says {of_points.n:,}; run cluster again"
-        )
-    if counters["neighbours"] != 2 * of_pairs.n:
-        raise TableError(
-            f"the points have {counters['neighbours']:,.0f} neighbours together, not two for each of "
-            f"{of_pairs.n:,} pairs; run cluster again"
-        )
+        files, counters = write_files(into, found, count_roles)
+        if counters["rows"] != of_points.n:
+            raise TableError(
+                f"{counters['rows']:,.0f} points have a label, the log says {of_points.n:,}; "
+                "run cluster again"
+            )
+        if counters["neighbours"] != 2 * of_pairs.n:
+            raise TableError(
+                f"the points have {counters['neighbours']:,.0f} neighbours together, not two for each of "
+                f"{of_pairs.n:,} pairs; run cluster again"
+            )
     transactions.commit(job.lake, {clusters: files})
     say(
         f"cluster: {counted(counters['clusters'], 'cluster')}, {counters['core']:,.0f} core, "

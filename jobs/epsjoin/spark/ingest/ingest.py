@@ -16,7 +16,6 @@ from epsjoin.lake import held, schemas, slices, targets, transactions
 from epsjoin.lake.fingerprints import new_fingerprint
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File
-from epsjoin.lake.targets import Target
 from epsjoin.local.guard.judge import Finding, refusal_of
 from epsjoin.pipeline import tables_of
 from epsjoin.spark import tasks
@@ -63,41 +62,33 @@ def run(job: Job) -> dict[str, float]:
     say(f"ingest: {job.lake.source.name} {job.run}: {', '.join(name for name, _ in files)}")
     of = {table: Slice(table, job.run, fingerprint=fingerprint) for table in tables_of("ingest")}
     into = Targets(*(targets.target_of(job.lake, of[table]) for table in Targets._fields))
-    reports = _read_and_settle(
-        job,
-        [SourceFile(i, name, uri, may_be_empty=len(files) > 1) for i, (name, uri) in enumerate(files)],
-        into,
-    )
-    written = [file for report in reports for file in report.files]
-    try:
-        snapshots = _check_records(job, reports)
-        values = count_values(_stored(job, of["points"], written), job.lake.source.windowed)
-    except (DataRefusedError, NothingToDoError):
+    sources = [SourceFile(i, name, uri, may_be_empty=len(files) > 1) for i, (name, uri) in enumerate(files)]
+    with targets.deleted_on_error(into.points, into.digests):
+        with targets.deleted_on_error(into.quarantine):
+            reports = _read_and_settle(job, sources, into)
+        written = [file for report in reports for file in report.files]
+        try:
+            snapshots = _check_records(job, reports)
+            values = count_values(_stored(job, of["points"], written), job.lake.source.windowed)
+        except (DataRefusedError, NothingToDoError):
+            transactions.commit(job.lake, {of["quarantine"]: written})
+            raise
+        points, digests = (_stored(job, of[table], written) for table in ("points", "digests"))
+        findings = judge_snapshot(job, Snapshot(name, points, digests, snapshots))
+        refusal = refusal_of(findings)
+        if refusal is not None and job.run in slices.list_runs(job.lake, "points"):
+            with targets.deleted_on_error(into.quarantine):  # that of what came in before stays
+                _hold(job, refusal)
         transactions.commit(job.lake, {of["quarantine"]: written})
-        _delete(written, (into.points, into.digests))
-        raise
-    points, digests = (_stored(job, of[table], written) for table in ("points", "digests"))
-    findings = judge_snapshot(job, Snapshot(name, points, digests, snapshots))
-    refusal = refusal_of(findings)
-    if refusal is not None and job.run in slices.list_runs(job.lake, "points"):
-        _delete(written, into)  # what came in before stays whole, with its quarantine and its findings
-        _hold(job, refusal)
-    transactions.commit(job.lake, {of["quarantine"]: written})
-    _write_findings(job, findings, of["guard"])
-    if refusal is not None:
-        _delete(written, (into.points, into.digests))
-        _hold(job, refusal)
-    slices.write_slice(job.lake, of["snapshots"], slices.table_of(job.lake, "snapshots", snapshots))
-    slices.write_slice(job.lake, of["value_counts"], slices.table_of(job.lake, "value_counts", values))
+        _write_findings(job, findings, of["guard"])
+        if refusal is not None:
+            _hold(job, refusal)
+        slices.write_slice(job.lake, of["snapshots"], slices.table_of(job.lake, "snapshots", snapshots))
+        slices.write_slice(job.lake, of["value_counts"], slices.table_of(job.lake, "value_counts", values))
     for table in ("digests", "points"):
         transactions.commit(job.lake, {of[table]: written})
     held.clear(job.lake, job.run)
     return _tell(job, snapshots)
-
-
-def _delete(written: Iterable[File], places: Iterable[Target]) -> None:
-    for target in places:
-        targets.delete_uncommitted_files(target, [file for file in written if file.table == target.table])
 
 
 def _hold(job: Job, refusal: str) -> NoReturn:
@@ -231,7 +222,9 @@ def _read_and_settle(
 
 
 def _delete_files(reports: Sequence[TaskReport], into: Targets) -> None:
-    _delete([file for report in reports for file in report.files], into)
+    written = [file for report in reports for file in report.files]
+    for target in into:
+        targets.delete_files(target, [file.path for file in written if file.table == target.table])
 
 
 def _reports_in(batches: Iterable[pa.RecordBatch]) -> list[TaskReport]:

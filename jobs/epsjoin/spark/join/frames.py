@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from functools import partial
 
 from numpy.typing import ArrayLike
@@ -27,6 +28,7 @@ from epsjoin.spark.join.replicate import encode
 from epsjoin.spark.join.running import Growing, Refuse, RunningJoin, describe
 from epsjoin.spark.join.shuffle import replicate_frame
 from epsjoin.spark.points import Points, refuse_changed
+from epsjoin.spark.progress import watched
 from epsjoin.spark.rows import Rows
 from epsjoin.spark.write import Written, write_files
 
@@ -85,7 +87,8 @@ def join_by_files(
         refuse_changed(points.n, encoded.counters.get("points", 0))
         work = make_joiner(plan.to_json(), replicas.location, into, max_pairs, first)
         spark, refuse = points.frame.sparkSession, make_refusal(plan, max_pairs)
-        written = join_files(spark, encoded.files, work, plan, into, max_pairs, refuse, growing)
+        with _deleted_on_error(into, growing):
+            written = join_files(spark, encoded.files, work, plan, into, max_pairs, refuse, growing)
     return _finish_pairs(into, written, max_pairs, points.frame, growing)
 
 
@@ -102,7 +105,7 @@ def join_by_shuffle(
     joined = join_planned(points, others, plan, max_pairs, raises=False)
     refuse = make_refusal(plan, max_pairs)
     running = RunningJoin(joined.spark, plan, range(plan.n_parts), None, max_pairs, into, refuse, growing)
-    with running.watching():
+    with _deleted_on_error(into, growing), watched(running):
         written = write_files(into, joined, tell=running.telling, alter=partial(leave_out, first))
     return _finish_pairs(into, written, max_pairs, points.frame, growing)
 
@@ -124,10 +127,10 @@ def begin_growing(planned: PairsPlan, into: Target, increments: float | None) ->
     if isinstance(plan, BlockPlan):
         return Growing(table, increments, None, [])
     first = find_first_pairs(samples, n_rows, plan.eps, plan.get_metric(), plan.expected_pairs)
-    file = into.write([to_batch(first)])
-    files = [] if file is None else [file]
-    if files:
-        with targets.deleted_on_error(into, files):
+    with targets.deleted_on_error(into, committed=table.offered):
+        file = into.write([to_batch(first)])
+        files = [] if file is None else [file]
+        if files:
             table.add(files)
     return Growing(table, increments, first, files)
 
@@ -155,6 +158,10 @@ def target_at(location: str) -> Target:
     return Target("similarity_join", location, schemas.parse_ddl(PAIRS), (), {})
 
 
+def _deleted_on_error(into: Target, growing: Growing | None) -> AbstractContextManager[None]:
+    return targets.deleted_on_error(into, committed=() if growing is None else growing.table.offered)
+
+
 def _finish_pairs(
     into: Target, written: Written, max_pairs: int, frame: DataFrame, growing: Growing | None
 ) -> DataFrame:
@@ -164,8 +171,7 @@ def _finish_pairs(
     """
     files = written.files if growing is None else [*growing.first_files, *written.files]
     n_pairs = sum(file.rows for file in files)
-    waiting = files if growing is None else growing.table.left_of(files)
-    with targets.deleted_on_error(into, waiting):
+    with _deleted_on_error(into, growing):
         if n_pairs > max_pairs:
             raise BudgetError(f"{n_pairs:,} pairs at least were found, {max_pairs:,} are allowed (max_pairs)")
         check_left_out(None if growing is None else growing.first, written.counters)

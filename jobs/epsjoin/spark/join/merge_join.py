@@ -39,6 +39,7 @@ from epsjoin.spark.join.replicas import KEY_COLUMNS, REPLICAS
 from epsjoin.spark.join.running import Growing, Refuse, RunningJoin, describe
 from epsjoin.spark.join.shuffle import read_part
 from epsjoin.spark.points import stored_points
+from epsjoin.spark.progress import watched
 from epsjoin.spark.rows import FrameRows, MappedRows, Rows
 from epsjoin.spark.write import Written
 
@@ -87,12 +88,12 @@ def run(job: Job) -> dict[str, float]:
             plan_row["eps"], job.params.max_pairs, job.lake.source.unit
         )
     into = targets.target_of(job.lake, pairs)
-    if plan_row["kind"] == INCREMENT:
-        files, counters = join_increment(job, inputs, plan_row, into)
-    else:
-        files, counters = _join_all(job, inputs.slice("replicas"), plan_row, into)
-    if counters["pairs"] > job.params.max_pairs:
-        with targets.deleted_on_error(into, files):
+    with targets.deleted_on_error(into):
+        if plan_row["kind"] == INCREMENT:
+            files, counters = join_increment(job, inputs, plan_row, into)
+        else:
+            files, counters = _join_all(job, inputs.slice("replicas"), plan_row, into)
+        if counters["pairs"] > job.params.max_pairs:
             raise _explain_too_many(job, plan_row["eps"], counters["pairs"])
     transactions.commit(job.lake, {pairs: files})
     say(f"merge_join: {counted(counters['pairs'], 'pair')}, {counted(counters['candidates'], 'candidate')}")
@@ -150,7 +151,7 @@ def join_files(
     rows = [sum(file.rows for file in part.files) for part in parts]
     numbers = [part.number for part in parts]
     running = RunningJoin(spark, plan, numbers, rows, max_pairs, into, refuse, growing)
-    with running.watching():
+    with watched(running):
         reports = tasks.reports_of(tasks.run_tasks(spark, parts, running.telling(work)))
         written = Written.of(reports)
         if written.counters.get("rows", 0) != sum(rows):

@@ -61,9 +61,9 @@ def run(job: Job, max_files: int = MAX_FILES) -> dict[str, float]:
     replicas = inputs.slice("replicas", join_plan=plan.to_json())
     into = targets.target_of(job.lake, replicas)
     by_task = n_files(points, plan) <= max_files
-    written = encode(points, plan, into) if by_task else _encode_by_part(points, plan, into)
-    counters = written.counters
-    with targets.deleted_on_error(into, written.files):
+    with targets.deleted_on_error(into):
+        written = encode(points, plan, into) if by_task else _encode_by_part(points, plan, into)
+        counters = written.counters
         if counters.get("points", 0) != n_points:
             raise TableError(
                 f"{counters.get('points', 0):,.0f} points were read, the log says {n_points:,}; "
@@ -106,7 +106,7 @@ def encode(points: Points, plan: JoinPlan, into: Target) -> Written:
     TableError
         Rows were lost on the way.
     """
-    return _check_written(points.rows.run(make_encoder(plan.to_json(), points.reading, into)), into)
+    return _check_written(points.rows.run(make_encoder(plan.to_json(), points.reading, into)))
 
 
 def _encode_by_part(points: Points, plan: JoinPlan, into: Target) -> Written:
@@ -114,21 +114,20 @@ def _encode_by_part(points: Points, plan: JoinPlan, into: Target) -> Written:
     sender = make_sender(plan.to_json(), replicas_read_by(points.reading), None, refuses=True)
     streams = points.rows.map(sender, REPLICA_STREAMS)
     by_part = FrameRows(streams.repartitionById(plan.n_parts, "part"))
-    return _check_written(by_part.run(_make_part_writer(into)), into)
+    return _check_written(by_part.run(_make_part_writer(into)))
 
 
-def _check_written(reported: Iterable[pa.RecordBatch], into: Target) -> Written:
+def _check_written(reported: Iterable[pa.RecordBatch]) -> Written:
     """Combine the reports of tasks that write replicas; refuse what one of them refused or lost."""
     reports = tasks.reports_of(reported)
     refused = [sentence for report in reports for sentence in report.refused]
+    if refused:
+        raise BudgetError(refused[0])
     written = Written.of(reports)
-    with targets.deleted_on_error(into, written.files):
-        if refused:
-            raise BudgetError(refused[0])
-        if written.counters.get("rows", 0) != written.rows:
-            raise TableError(
-                f"{written.counters['rows']:,.0f} rows were made, another number was written; run it again"
-            )
+    if written.counters.get("rows", 0) != written.rows:
+        raise TableError(
+            f"{written.counters['rows']:,.0f} rows were made, another number was written; run it again"
+        )
     return written
 
 

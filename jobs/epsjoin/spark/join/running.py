@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ from epsjoin.errors import BudgetError
 from epsjoin.lake.growing import GrowingTable
 from epsjoin.lake.parquet import File, stream_file
 from epsjoin.lake.schemas import parse_ddl
-from epsjoin.lake.targets import Target, delete_uncommitted_files
+from epsjoin.lake.targets import Target
 from epsjoin.local.plan.blocks import BlockPlan
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.progressive.parts import (
@@ -31,7 +30,6 @@ from epsjoin.local.progressive.parts import (
 )
 from epsjoin.local.progressive.running import RunningEstimate
 from epsjoin.local.sweep.pairs import Pairs
-from epsjoin.spark.progress import watched
 from epsjoin.spark.told import Told
 
 PERCENTS = (10, 50, 90)
@@ -107,17 +105,6 @@ class RunningJoin:
         self._files: dict[int, list[File]] = {}
         self._growing, self._grown = growing, -math.inf
 
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        """Watch the tasks that are started within; if they fail, delete the files of those that had ended."""
-        try:
-            with watched(self):
-                yield
-        except BaseException:  # an interrupt, too
-            self._take_news()
-            delete_uncommitted_files(self._into, self._waiting_files())
-            raise
-
     @property
     def estimate(self) -> RunningEstimate:
         """The pairs of the join, as the parts say that are done."""
@@ -155,16 +142,11 @@ class RunningJoin:
             self._files[task] = report.files
         return bool(news)
 
-    def _waiting_files(self) -> list[File]:
-        """Files of parts that are done which no commit has added yet."""
-        files = itertools.chain(*self._files.values())
-        return list(files) if self._growing is None else self._growing.table.left_of(files)
-
     def _grow(self) -> None:
         """Add what is done to the table, if it is time."""
         if self._growing is None or time.monotonic() - self._grown < self._growing.seconds:
             return
-        files = self._waiting_files()
+        files = self._growing.table.left_of(itertools.chain(*self._files.values()))
         if files:
             self._growing.table.add(files)
             self._grown = time.monotonic()

@@ -67,7 +67,8 @@ def run(job: Job, max_on_driver: int = MAX_ON_DRIVER_BYTES) -> dict[str, float]:
     sample_rows, seed = job.params.sample_rows, job.params.seed
     eps = float(inputs.row("join_plan")["eps"])
     how = eps, get_metric(lake.source.point_metric), k, names
-    with ExitStack() as done:
+    into = targets.target_of(lake, outliers)
+    with targets.deleted_on_error(into), ExitStack() as done:
         make = room_on_driver(points.n, len(names), k, max_on_driver)
         if make is not None:
             columns = names_of(STORED), ["id", "cluster_id", "degree"], names_of(PAIRS)
@@ -93,12 +94,12 @@ def run(job: Job, max_on_driver: int = MAX_ON_DRIVER_BYTES) -> dict[str, float]:
                 max_on_driver,
                 are_candidates=are_candidates,
             )
-        files, counters = write_files(targets.target_of(lake, outliers), ranked, _count)
-    if counters["rows"] != points.n:
-        raise TableError(
-            f"{counters['rows']:,.0f} points were scored, the log of points says {points.n:,}; "
-            "run outliers again"
-        )
+        files, counters = write_files(into, ranked, _count)
+        if counters["rows"] != points.n:
+            raise TableError(
+                f"{counters['rows']:,.0f} points were scored, the log of points says {points.n:,}; "
+                "run outliers again"
+            )
     transactions.commit(lake, {outliers: files})
     say(f"outliers: {counters['noise']:,.0f} noise; LOF of {counted(counters['with_lof'], 'point')}, k = {k}")
     return {**counters, "k": k}
