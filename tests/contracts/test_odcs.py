@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,26 @@ def test_read_contract__says_what_is_wrong_and_where(
 def test_read_contract__names_the_file_that_is_no_yaml(tmp_path: Path) -> None:
     file = tmp_path / "no.odcs.yaml"
     file.write_text("a: [", encoding="utf-8")
-    with pytest.raises(ContractError, match=r"no\.odcs\.yaml: not YAML: "):
+    with pytest.raises(ContractError, match=r"no\.odcs\.yaml: line 2, column 1: not YAML: "):
+        read_contract(file)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"a: 1\nb:\n  c: 1\n  c: 2\n", "line 4, column 3: not YAML: c stands twice"),
+        (b"a: 1\nname: W\xe9lls\n", "line 2: not UTF-8; save it in that encoding"),
+        (b"version: 2024-13-45\n", "not YAML: month must be in 1..12"),
+        (b"a: " + b"[" * 5000 + b"]" * 5000, "not YAML: maximum recursion depth exceeded"),
+        (b"", "None is not of type 'object'"),
+    ],
+)
+def test_read_contract__says_where_a_file_cannot_be_read(
+    tmp_path: Path, content: bytes, sentence: str
+) -> None:
+    file = tmp_path / "no.odcs.yaml"
+    file.write_bytes(content)
+    with pytest.raises(ContractError, match=rf"no\.odcs\.yaml: .*{re.escape(sentence)}"):
         read_contract(file)
 
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -132,7 +134,40 @@ def test_constraints_of__a_range_keeps_nan_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "fits"), [("lat_deg", True), ("Lat", False), ("a-b", False), ("null", False)]
+    ("kind", "minimum", "maximum", "broken", "values", "first"),
+    [
+        ("long", 0.5, 9.5, "`x` < 1 OR `x` > 9", [1, 9, 0], 2),
+        ("long", 0.5, None, "`x` < 1", [2**60 + 1, 0], 1),
+        ("long", 3, 2**63, "`x` < 3", [2**63 - 1, 2], 1),
+        ("double", None, 1e16, "`x` > 1e+16 OR isnan(`x`)", [1e16, 1.1e16], 1),
+        ("double", None, 1e300, "`x` > 1e+300 OR isnan(`x`)", [1e20, 1e301], 1),
+    ],
+)
+def test_constraints_of__limits_are_numbers_of_the_columns_type(
+    tmp_path: Path,
+    kind: str,
+    minimum: float | None,
+    maximum: float | None,
+    broken: str,
+    values: list[float],
+    first: int,
+) -> None:
+    """In the log, too, in which deltalake writes 0 for a limit of 0.5 to integers."""
+    (found,) = constraints_of(contract(Column("x", kind, minimum=minimum, maximum=maximum)))
+    assert found.broken == broken
+    column = pa.array(values, pa.int64() if kind == "long" else pa.float64())
+    assert found.first_breach({"x": column}.__getitem__) == first
+    table = DeltaTable.create(tmp_path, schema=pa.schema([("x", column.type)]))
+    table.alter.add_constraint({found.name: found.check})
+    write_deltalake(table, pa.table({"x": column.slice(0, first)}), mode="append")
+    with pytest.raises(DeltaError, match="failed validation check"):
+        write_deltalake(table, pa.table({"x": column.slice(first)}), mode="append")
+
+
+@pytest.mark.parametrize(
+    ("name", "fits"),
+    [("lat_deg", True), ("selected", True)]
+    + [(name, False) for name in ("Lat", "a-b", "null", "select", "distinct", "with", "some", "returning")],
 )
 def test_is_for_delta__unless_deltalake_cannot_name_the_column(name: str, fits: bool) -> None:
     found = constraints_of(contract(Column(name, "long", minimum=0)))

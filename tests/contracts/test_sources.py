@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +94,13 @@ def where(condition: object, **more: object) -> dict[str, Any]:
             {"customProperties.2.value": "miles", **HAVERSINE},
             "haversine distances are in km, unit cannot be 'miles'",
         ),
+        (
+            {"schema.0.properties.0.logicalTypeOptions": {"minimum": 2, "maximum": 1}},
+            "column lon: minimum and maximum must be finite, and in that order, not 2 and 1",
+        ),
+        ({"schema.0.properties.0.logicalTypeOptions": {"maximum": math.nan}}, "lon: .* not -180.0 and nan"),
+        ({"schema.0.properties.0.logicalTypeOptions": {"minimum": -math.inf}}, "lon: .* not -inf and 180.0"),
+        ({"servers.0.path": "{date}/{date}.csv"}, r"servers\[0\].path may have {date} once"),
         ({"customProperties.4.value": "eps"}, "defaults must map parameters to values, not 'eps'"),
         (
             {"customProperties.1.value": "euclid"},
@@ -204,7 +212,7 @@ def test_load_source__leaves_out_what_lacks_a_coordinate_that_is_not_required(tm
 def test_load_source__a_coordinate_is_required_where_nothing_is_said(tmp_path: Path) -> None:
     folder = broken(tmp_path, {"schema.0.properties.0.required": None})
     file = folder / "broken.odcs.yaml"
-    file.write_text(file.read_text().replace("required: null", "description: x"))
+    file.write_text(file.read_text().replace("required: null", "businessName: x"))
     assert load_source(folder, "broken").optional == ()
 
 

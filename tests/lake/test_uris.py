@@ -29,6 +29,23 @@ def test_lake_uri__refuses_a_name_that_deltalake_takes_for_another(text: str) ->
         uris.parse_lake_uri(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("file:///data/lake#2", "may not have #; in a folder's name it is written %23$"),
+        ("s3://bucket/lake?region=x", "may not have [?]; in a folder's name it is written %3F$"),
+        ("/data/a\nb", "has a control character; take another folder$"),
+    ],
+)
+def test_lake_uri__refuses_what_is_no_end_of_a_folder(text: str, sentence: str) -> None:
+    with pytest.raises(ArgumentError, match=sentence):
+        uris.parse_lake_uri(text)
+
+
+def test_lake_uri__quotes_what_may_not_stand_in_a_uri() -> None:
+    assert uris.parse_lake_uri("s3://bucket/my lake/ä%20") == "s3://bucket/my%20lake/%C3%A4%20"
+
+
 @pytest.mark.parametrize("text", ["/data/my lake", "file:///data/my%20lake", "/data/100%", "/data/ü#?[]"])
 def test_lake_uri__takes_any_other_name(text: str) -> None:
     assert uris.parse_lake_uri(text).startswith("file:///data/")

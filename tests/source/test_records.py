@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta, timezone
 
 import pyarrow as pa
 import pytest
@@ -164,6 +164,15 @@ def test_key_id__differs_wherever_the_typed_keys_differ() -> None:
     keys = [("1", "11", 1), ("11", "1", 1), ("1", "1", 11), ("1|1", "1", 1), ("1", "1|1", 1), ("", "11", 1)]
     assert len({key_id(source, values) for values in keys}) == len(keys)
     assert key_id(source, ("1", None, 1)) == "b: missing key"
+
+
+def test_key_id__is_that_of_the_value_however_it_is_written() -> None:
+    """As the tables store it: of a time without an offset it is UTC."""
+    source = replace(SOURCE, columns=(Column("k", "timestamp"), Column("x", "number")), key=("k", "x"))
+    one = datetime(2023, 1, 1)
+    same = [one, one.replace(tzinfo=UTC), datetime(2023, 1, 1, 1, tzinfo=timezone(timedelta(hours=1)))]
+    assert len({key_id(source, (at, zero)) for at in same for zero in (0.0, -0.0)}) == 1
+    assert key_id(source, (one.replace(hour=1), 0.0)) != key_id(source, (one, 0.0))
 
 
 def test_key_id__keeps_minus_one_for_noise() -> None:

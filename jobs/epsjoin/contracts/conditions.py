@@ -6,6 +6,7 @@ IS NULL, ISNAN, NOT, AND and OR. As in SQL it is true, false or, where a value i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -21,6 +22,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import SqlglotError
 
 Values: TypeAlias = "pa.ChunkedArray | pa.Array | pa.Scalar"
+Work: TypeAlias = Callable[[Values, Values], Values]
 
 FORMS = (
     "it may compare columns with columns, numbers, texts, TRUE and FALSE, and have +, -, IN, BETWEEN, "
@@ -39,10 +41,13 @@ _FUNCTIONS = {
     exp.EQ: pc.equal,
     exp.NEQ: pc.not_equal,
     exp.IsNan: pc.is_nan,
-    exp.Add: pc.add,
-    exp.Sub: pc.subtract,
+    exp.Add: lambda left, right: _sum_of(pc.add_checked, pc.add, left, right),
+    exp.Sub: lambda left, right: _sum_of(pc.subtract_checked, pc.subtract, left, right),
 }
 """pyarrow's function for each form of SQL whose result depends on its operands alone."""
+
+_WHOLE = pa.decimal128(19, 0)
+"""Type that holds every integer of 64 bits, and whose sums become wider."""
 
 SOURCE_TYPES = {
     "integer": pa.int64(),
@@ -123,8 +128,7 @@ def evaluate(tree: exp.Expr, column: Callable[[str], Values]) -> Values:
         case exp.Paren(this=inner):
             return evaluate(inner, column)
         case exp.Neg() | exp.Literal():
-            value = tree.to_py()
-            return pa.scalar(float(value) if isinstance(value, Decimal) else value)
+            return _scalar_of(tree.to_py())
         case exp.Boolean(this=value):
             return pa.scalar(value)
         case exp.Is(this=left, expression=exp.Null()):
@@ -146,9 +150,32 @@ def evaluate(tree: exp.Expr, column: Callable[[str], Values]) -> Values:
     return column(column_name(tree))
 
 
+def _scalar_of(value: object) -> pa.Scalar:
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        value = Decimal(value) if abs(value) < 10**38 else math.copysign(math.inf, value)
+    elif isinstance(value, Decimal):
+        value = float(value)
+    return pa.scalar(value)
+
+
+def _sum_of(checked: Work, wider: Work, left: Values, right: Values) -> Values:
+    """A sum or difference, of decimals where integers of 64 bits cannot hold it."""
+    try:
+        return checked(left, right)
+    except pa.ArrowInvalid:  # an overflow
+        return wider(left.cast(_WHOLE), right.cast(_WHOLE))
+
+
 def _of_one_type(left: Values, right: Values) -> tuple[Values, Values]:
-    """Two operands; a text beside a date or a time is read as one, as in SQL."""
-    return _read_time(left, right.type), _read_time(right, left.type)
+    """Two operands; as in SQL a text beside a date is read as one, and so is an integer beside a double."""
+    left, right = _read_time(left, right.type), _read_time(right, left.type)
+    return _as_float(left, right.type), _as_float(right, left.type)
+
+
+def _as_float(values: Values, beside: pa.DataType) -> Values:
+    """Integers beside doubles as the nearest doubles; pyarrow by itself refuses what a double cannot hold."""
+    is_exact = pa.types.is_integer(values.type) or pa.types.is_decimal(values.type)
+    return pc.cast(values, beside, safe=False) if is_exact and pa.types.is_floating(beside) else values
 
 
 def _read_time(values: Values, kind: pa.DataType) -> Values:

@@ -82,11 +82,16 @@ def text_of(file: Path) -> str:
     Raises
     ------
     ContractError
-        No such file.
+        No such file, or it is not UTF-8.
     """
     if not file.is_file():
         raise ContractError(f"no contract {file}; a data set or table is described by a file of that name")
-    return file.read_text(encoding="utf-8")
+    data = file.read_bytes()
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ContractError(f"{file}: line {line}: not UTF-8; save it in that encoding") from error
 
 
 def parse_contract(file: Path, text: str, *, checked: bool) -> dict[str, Any]:
@@ -100,15 +105,43 @@ def parse_contract(file: Path, text: str, *, checked: bool) -> dict[str, Any]:
 @cache
 def _parse(text: str, checked: bool) -> dict[str, Any]:
     """The contract in a text, parsed once: a job reads the same few contracts many times."""
-    try:
-        body = yaml.load(text, _LOADER)  # noqa: S506 - both loaders are safe ones
-    except yaml.YAMLError as error:
-        raise ContractError(f"not YAML: {error}") from error
+    body = _load(text)
     if checked:
         _check(body)
     if not isinstance(body, dict) or len(body.get("schema") or []) != 1:
         raise ContractError("schema must describe exactly one object")
     return body
+
+
+def _load(text: str) -> object:
+    """What YAML says; a key that stands twice is refused, of which YAML's loaders take the last."""
+    loader = _LOADER(text)
+    node = None
+    try:
+        node = loader.get_single_node()
+        _refuse_twice(node)
+        return None if node is None else loader.construct_document(node)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = "" if mark is None else f"line {mark.line + 1}, column {mark.column + 1}: "
+        raise ContractError(f"{place}not YAML: {error.problem or error.context}") from error
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # such as a date in month 13
+        raise ContractError(f"not YAML: {str(error).splitlines()[0]}") from error
+    finally:
+        loader.dispose()
+
+
+def _refuse_twice(node: yaml.Node | None) -> None:
+    if isinstance(node, yaml.SequenceNode):
+        for each in node.value:
+            _refuse_twice(each)
+    elif isinstance(node, yaml.MappingNode):
+        seen = set[str]()
+        for key, value in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                raise yaml.MarkedYAMLError(problem=f"{key.value} stands twice", problem_mark=key.start_mark)
+            seen.add(str(key.value))
+            _refuse_twice(value)
 
 
 def _check(body: object) -> None:

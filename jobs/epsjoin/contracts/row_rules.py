@@ -7,6 +7,7 @@ that break a condition. Conditions on other rows or other tables are not in it; 
 
 from __future__ import annotations
 
+import math
 import re
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -31,8 +32,8 @@ _OPPOSITE = {exp.LT: ">=", exp.LTE: ">", exp.GT: "<=", exp.GTE: "<", exp.EQ: "<>
 """Sign of the comparison that holds where the other one does not."""
 
 _NOT_IN_DELTA = re.compile(
-    r".*[^a-z0-9_].*|all|and|any|case|cast|current_\w+|exists|false|in|interval|is|local\w+|not|null|or"
-    r"|session_\w+|struct|trim|true|user"
+    r".*[^a-z0-9_].*|all|and|any|case|cast|current_\w+|distinct|exists|false|in|interval|is|local\w+|not|null"
+    r"|or|returning|select|session_\w+|some|struct|trim|true|user|with"
 )
 """Names of columns that deltalake cannot write in a constraint: it writes ``Lat`` as ``"Lat"``, which Spark
 reads as a text, and keywords of SQL without any quotes."""
@@ -148,9 +149,11 @@ def value_words(column: Column) -> str:
 
 def column_conditions(column: Column) -> Iterator[tuple[str, str]]:
     """Words and breach, as SQL, of each condition on a single column."""
-    bounds = (("<", column.minimum), (">", column.maximum))
+    bounds = (("<", column.minimum, math.ceil), (">", column.maximum, math.floor))
     broken = [
-        f"`{column.name}` {sign} {_format_number(bound)}" for sign, bound in bounds if bound is not None
+        f"`{column.name}` {sign} {_limit(bound, column, to_whole)}"
+        for sign, bound, to_whole in bounds
+        if bound is not None and not _is_beyond_all(bound, column)
     ]
     if broken and column.type == "double":
         broken.append(f"isnan(`{column.name}`)")  # Spark: above all numbers; pyarrow: unordered
@@ -165,8 +168,20 @@ def _quote(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
-def _format_number(value: float) -> str:
-    return repr(int(value)) if float(value).is_integer() else repr(float(value))
+def _limit(bound: float, column: Column, to_whole: Callable[[float], int]) -> str:
+    """Write a limit as a number of the column's type; deltalake makes it one, and 0.5 would be 0.
+
+    A whole limit of doubles is written without a point, unless no double need be that number.
+    """
+    if column.type != "double":
+        return repr(to_whole(bound))
+    is_whole = abs(bound) <= 2**53 and float(bound).is_integer()
+    return repr(int(bound)) if is_whole else repr(float(bound))
+
+
+def _is_beyond_all(bound: float, column: Column) -> bool:
+    """Whether a limit of integers is none, as all integers of 64 bits are within it."""
+    return column.type != "double" and not -(2**63) <= bound < 2**63
 
 
 def _negate(tree: exp.Expr, optional: frozenset[str]) -> str:

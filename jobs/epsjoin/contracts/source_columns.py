@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.times import pattern_of
+from epsjoin.params import is_finite
 
 TYPES = ("integer", "number", "string", "boolean", "date", "time", "timestamp", "object")
 
@@ -87,9 +88,15 @@ def _check_coordinates(source: Source, refuse: Refuse) -> None:
         if name in source.key:
             refuse(f"{name} cannot be key and coordinate at once")
     for column in source.columns:
-        is_bounded = column.minimum is not None or column.maximum is not None
-        if is_bounded and column.type not in ("integer", "number"):
+        bounds = [bound for bound in (column.minimum, column.maximum) if bound is not None]
+        if bounds and column.type not in ("integer", "number"):
             refuse(f"column {column.name}: minimum and maximum are for numbers, not for a {column.type}")
+        if not all(map(is_finite, bounds)) or bounds != sorted(bounds):
+            said = " and ".join(map(str, bounds))
+            refuse(f"column {column.name}: minimum and maximum must be finite, and in that order, not {said}")
+        over, under = (column.minimum or 0) >= 2**63, (column.maximum or 0) < -(2**63)
+        if column.type == "integer" and (over or under):
+            refuse(f"column {column.name}: no integer of 64 bits is within its minimum and maximum")
 
 
 def _check_types(source: Source, refuse: Refuse) -> None:

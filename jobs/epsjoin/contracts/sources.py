@@ -195,6 +195,8 @@ def load_source(contracts: Path, name: str) -> SourceContract:
         raise ContractError(f"{file}: unknown customProperties {unknown}; known are {', '.join(CUSTOM)}")
     custom = {**CUSTOM, **given}
     properties = body["schema"][0].get("properties") or []
+    if not isinstance(custom["unit"], str):
+        raise ContractError(f"{file}: unit must be a text, not {custom['unit']!r}")
     own = {p["name"]: _own_properties(file, p) for p in properties}
     roles = {column: of_column["role"] for column, of_column in own.items()}
     columns = tuple(_to_source_column(file, p, own[p["name"]]) for p in properties)
@@ -272,6 +274,8 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
             refuse(f"column {name}: role must be one of {', '.join(ROLES)}, not {role!r}")
     if not source.path:
         refuse("servers[0].path says where the snapshots lie; it is missing")
+    if source.path.count("{date}") > 1:
+        refuse("servers[0].path may have {date} once")
     if source.format not in FORMATS:
         refuse(f"servers[0].format must be one of {', '.join(FORMATS)}, not {source.format!r}")
     if source.interval not in INTERVALS:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Literal
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 import pyarrow.fs as pafs
 
 from epsjoin.errors import ArgumentError
 
 Library = Literal["spark", "pyarrow", "deltalake"]
+
+_OF_URIS = "%:/[]@!$&'()*+,;=~"
+"""Characters that stand in a URI as they are, besides letters of English, digits and ``-._``."""
 
 
 def parse_lake_uri(text: str, argument: str = "--lake") -> str:
@@ -22,9 +25,12 @@ def parse_lake_uri(text: str, argument: str = "--lake") -> str:
     ArgumentError
         A relative path: its meaning would depend on the folder that a job was started in. A file URI with
         a host, which is what ``file://lake`` means. A backslash, or a percent sign and two hexadecimal digits
-        in the name itself: deltalake would look for another folder.
+        in the name itself: deltalake would look for another folder. A control character; or a ``?`` or ``#``
+        in a URI, behind which no folder's name stands.
     """
     uri = _parse(text, argument)
+    if not text.isprintable():
+        raise ArgumentError(f"{argument}: {text!r} has a control character; take another folder")
     found = re.search(r"\\|%[0-9A-Fa-f]{2}", unquote(urlsplit(uri).path))
     if found:
         raise ArgumentError(
@@ -38,7 +44,13 @@ def _parse(text: str, argument: str) -> str:
     if "://" in text:
         if text.startswith("file:") and urlsplit(text).netloc not in ("", "localhost"):
             raise ArgumentError(f"{argument}: a file URI has three slashes, file:///..., not {text!r}")
-        return text
+        found = re.search("[?#]", text)
+        if found:
+            raise ArgumentError(
+                f"{argument}: a URI ends where its folder does, so {text!r} may not have {found[0]}; in a "
+                f"folder's name it is written {quote(found[0])}"
+            )
+        return quote(text, safe=_OF_URIS)
     if not text.startswith("/"):
         raise ArgumentError(
             f"{argument} must be a URI (file:///..., s3a://...) or an absolute path, not {text!r}"

@@ -10,7 +10,6 @@ import gzip
 import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import date, datetime
 from typing import IO, Any, NamedTuple, TypeVar
 
 from epsjoin.contracts.conditions import Filter
@@ -22,7 +21,7 @@ from epsjoin.source.json_ import read_json
 from epsjoin.source.parquet import read_parquet
 from epsjoin.source.reasons import refusal
 from epsjoin.source.untyped import FoundColumns, UntypedRecord
-from epsjoin.source.values import convert, from_text, from_value, type_field
+from epsjoin.source.values import convert, from_text, from_value, text_of_key, type_field
 
 BATCH_ROWS = 10_000
 """Number of records on which a contract's condition is evaluated at once."""
@@ -222,7 +221,8 @@ def key_id(source: SourceContract, values: Sequence[Any]) -> int | str:
 
     A single integer key is the id itself. Any other key is hashed column by column, each value with its type
     and length, so that the keys ``1|11`` and ``11|1`` differ. The hash has 64 bits: among n keys, n^2 / 2^65
-    pairs are expected to share an id; ``ingest`` finds them and stops.
+    pairs are expected to share an id; ``ingest`` finds them and stops. Texts of the same value have the same
+    hash: a time is hashed as that of UTC, and -0 as 0.
     """
     names = [column.name for column in source.columns]
     keys = [values[names.index(name)] for name in source.key]
@@ -233,7 +233,7 @@ def key_id(source: SourceContract, values: Sequence[Any]) -> int | str:
         return keys[0] if keys[0] != -1 else _refuse_noise(source)
     digest = hashlib.blake2b(digest_size=8)
     for value in keys:
-        encoded = value.isoformat() if isinstance(value, (date, datetime)) else str(value)
+        encoded = text_of_key(value)
         field = f"{type(value).__name__}:{len(encoded.encode())}:".encode() + encoded.encode()
         digest.update(field)
     return int.from_bytes(digest.digest(), "little", signed=True)

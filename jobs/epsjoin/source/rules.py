@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
-from datetime import date, datetime
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 from epsjoin.contracts.conditions import SOURCE_TYPES
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.sources import SourceContract
-from epsjoin.source.values import EXACT, type_field
+from epsjoin.source.values import EXACT, text_of_key, type_field
 
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -30,16 +29,24 @@ Floats = NDArray[np.float64]
 _TINY = re.compile(rb"[eE]-0*[1-9][0-9]{2}")
 """The exponent of a number that may become 0."""
 
+_TYPE_NAMES = {
+    "integer": "int",
+    "number": "float",
+    "string": "str",
+    "boolean": "bool",
+    "timestamp": "datetime",
+    "time": "float",
+    "object": "str",
+}
+"""Names of Python's types of the values of a key, where they are not those of the contract."""
+
 NOISE = -1
 """The integer that is no id, as it stands for noise among clusters."""
 
 
 def is_read_by_columns(source: SourceContract) -> bool:
-    """Whether files can be read by columns, whose ids :func:`key_ids` knows.
-
-    Documents have no type of a column; and the hash of a time depends on the offset in its text.
-    """
-    return not source.tree and all(source.column(name).type != "timestamp" for name in source.key)
+    """Whether files can be read by columns; documents have no type of one."""
+    return not source.tree
 
 
 def may_be_tiny(data: bytes) -> bool:
@@ -222,11 +229,7 @@ def _key_parts(values: pa.ChunkedArray, kind: str) -> pa.ChunkedArray | pa.Array
     if kind in ("integer", "string"):
         texts = values.cast(pa.string()) if kind == "integer" else values
     else:
-        texts = pa.array(_texts(values.to_pylist()), pa.string())
-    name = {"integer": "int", "string": "str", "number": "float", "boolean": "bool"}.get(kind, kind)
+        texts = pa.array(map(text_of_key, values.to_pylist()), pa.string())
+    name = _TYPE_NAMES.get(kind, kind)
     lengths = pc.binary_length(texts).cast(pa.string())
     return pc.binary_join_element_wise(f"{name}:", lengths, ":", texts, "").cast(pa.binary())
-
-
-def _texts(values: Sequence[Any]) -> list[str]:
-    return [value.isoformat() if isinstance(value, (date, datetime)) else str(value) for value in values]

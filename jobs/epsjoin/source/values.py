@@ -227,3 +227,12 @@ def _check_year(value: datetime) -> datetime:
     if value.tzinfo is not None:
         value.astimezone(UTC)
     return value
+
+
+def text_of_key(value: Any) -> str:
+    """The text of a value by which a key is hashed; one for each value that the tables tell apart."""
+    if isinstance(value, datetime):
+        value = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    if isinstance(value, (date, datetime)):
+        return value.isoformat()
+    return str(value + 0.0 if isinstance(value, float) else value)

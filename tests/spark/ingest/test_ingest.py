@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,9 @@ import pytest
 from epsjoin.errors import DataRefusedError, NothingToDoError, TableError
 from epsjoin.lake import slices, uris
 from epsjoin.lake.lake import Slice
+from epsjoin.lake.parquet import File
 from epsjoin.spark import tasks
+from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.ingest.facts import KindCount, facts_of
 from epsjoin.spark.ingest.snapshot import find_snapshot
@@ -273,18 +276,28 @@ def test_ingest__counts_reasons_without_their_values_as_the_report_does(
         ),
     ],
 )
-def test_ingest__refuses_a_broken_file_and_leaves_the_points_alone(
+def test_ingest__refuses_a_broken_file_and_leaves_a_run_alone(
     make_job: JobMaker, tmp_path: Path, content: bytes, sentence: str
 ) -> None:
+    """The run passes its gate as before. Of a run that has not come in, the bad rows are stored."""
     job = make_job(XY)
     (tmp_path / "snapshot.csv").write_text(GOOD)
     ingest.run(job)
-    before = slices.files_of(job.lake, Slice("points", RUN))
+
+    def files() -> dict[str, list[File]]:
+        written = ("points", "quarantine", "snapshots")
+        return {table: slices.files_of(job.lake, Slice(table, RUN)) for table in written}
+
+    before, on_disk = files(), set(tmp_path.rglob("*.parquet"))
     (tmp_path / "snapshot.csv").write_bytes(content)
     with pytest.raises(DataRefusedError, match=sentence):
         ingest.run(job)
-    assert slices.files_of(job.lake, Slice("points", RUN)) == before
-    assert rows(job, "quarantine")
+    assert files() == before
+    assert set(tmp_path.rglob("*.parquet")) == on_disk
+    check_quality(job, "input")
+    with pytest.raises(DataRefusedError, match=sentence):
+        ingest.run(replace(job, run="2023-06-02"))
+    assert slices.read_slice(job.lake, Slice("quarantine", "2023-06-02")).num_rows
 
 
 def test_ingest__refuses_a_broken_gzip(make_job: JobMaker, tmp_path: Path) -> None:

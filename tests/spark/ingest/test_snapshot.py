@@ -79,6 +79,13 @@ def test_find_snapshot__weeks_begin_with_the_weekday_of_the_runs_that_are_there(
         find_snapshot(replace(job, run="2023-06-11"))
 
 
+def test_find_snapshot__passes_over_a_day_that_does_not_exist(make_job: JobMaker, tmp_path: Path) -> None:
+    for day in ("2023-06-30", "2023-06-31"):
+        (tmp_path / f"{day}.csv").write_text(GOOD)
+    job = make_job(XY, path="{date}.csv", interval="month")
+    assert [name for name, _ in find_snapshot(job)] == ["2023-06-30.csv"]
+
+
 @pytest.mark.parametrize("target", ["nowhere.csv", "b.csv"])
 def test_find_snapshot__refuses_a_link_that_leads_nowhere(
     make_job: JobMaker, tmp_path: Path, target: str

@@ -54,7 +54,7 @@ def run(job: Job) -> dict[str, float]:
     DataRefusedError
         A file is empty, broken or lacks a column; two keys share an id; too many rows are bad; or the guard
         holds the snapshot. The slices of ``quarantine`` and, by the guard, of ``guard`` are then written, the
-        others are not touched; where the guard holds a run that had come in before, none is.
+        others are not touched; of a run that had come in before, none is.
     """
     files = find_snapshot(job)
     fingerprint = new_fingerprint()
@@ -63,23 +63,28 @@ def run(job: Job) -> dict[str, float]:
     of = {table: Slice(table, job.run, fingerprint=fingerprint) for table in tables_of("ingest")}
     into = Targets(*(targets.target_of(job.lake, of[table]) for table in Targets._fields))
     sources = [SourceFile(i, name, uri, may_be_empty=len(files) > 1) for i, (name, uri) in enumerate(files)]
-    with targets.deleted_on_error(into.points, into.digests):
-        with targets.deleted_on_error(into.quarantine):
-            reports = _read_and_settle(job, sources, into)
+    is_new, committed = job.run not in slices.list_runs(job.lake, "points"), set[str]()
+    with targets.deleted_on_error(*into, committed=committed):
+        reports = _read_and_settle(job, sources, into)
         written = [file for report in reports for file in report.files]
+
+        def commit_quarantine() -> None:
+            committed.update(file.path for file in written if file.table == "quarantine")
+            transactions.commit(job.lake, {of["quarantine"]: written})
+
         try:
-            snapshots = _check_records(job, reports)
+            snapshots = _check_records(job, reports, is_new=is_new)
             values = count_values(_stored(job, of["points"], written), job.lake.source.windowed)
         except (DataRefusedError, NothingToDoError):
-            transactions.commit(job.lake, {of["quarantine"]: written})
+            if is_new:
+                commit_quarantine()
             raise
         points, digests = (_stored(job, of[table], written) for table in ("points", "digests"))
         findings = judge_snapshot(job, Snapshot(name, points, digests, snapshots))
         refusal = refusal_of(findings)
-        if refusal is not None and job.run in slices.list_runs(job.lake, "points"):
-            with targets.deleted_on_error(into.quarantine):  # that of what came in before stays
-                _hold(job, refusal)
-        transactions.commit(job.lake, {of["quarantine"]: written})
+        if refusal is not None and not is_new:
+            _hold(job, refusal)
+        commit_quarantine()
         _write_findings(job, findings, of["guard"])
         if refusal is not None:
             _hold(job, refusal)
@@ -103,8 +108,12 @@ def _stored(job: Job, where: Slice, written: Iterable[File]) -> StoredSlice:
     return StoredSlice(job, where, job.lake.schema(where.table), files)
 
 
-def _check_records(job: Job, reports: Sequence[TaskReport]) -> list[dict[str, Any]]:
+def _check_records(job: Job, reports: Sequence[TaskReport], *, is_new: bool) -> list[dict[str, Any]]:
     """Check the files and their records by themselves; return the rows of ``snapshots``.
+
+    Parameters
+    ----------
+    is_new : whether the run has no points yet, so that bad rows are stored although it is refused.
 
     Raises
     ------
@@ -122,10 +131,12 @@ def _check_records(job: Job, reports: Sequence[TaskReport]) -> list[dict[str, An
     limit = job.lake.source.max_quarantine_share
     if quarantined > limit * (read - left_out):
         beside = f", beside {left_out:,} that are left out" if left_out else ""
+        where = f"Every one is in the quarantine table, run {job.run}"
+        if not is_new:
+            where = f"Run {job.run} keeps what came in before, so that these are stored nowhere"
         raise DataRefusedError(
             f"{quarantined:,} of {read - left_out:,} rows ({quarantined / (read - left_out):.1%}) are bad"
-            f"{beside}, {limit:.1%} are allowed; most often: {_commonest_kind(facts)}. "
-            f"Every one is in the quarantine table, run {job.run}"
+            f"{beside}, {limit:.1%} are allowed; most often: {_commonest_kind(facts)}. {where}"
         )
     if not kept and job.lake.source.is_of_interval:
         raise NothingToDoError(f"no record of {job.lake.source.name} is of the interval of run {job.run}")

@@ -54,7 +54,9 @@ def find_snapshot(job: Job) -> list[tuple[str, str]]:
     before, _, after = (unquote(leaf) if is_uri else leaf).partition("{date}")
     pattern = re.compile(re.escape(before) + r"(\d{4}-\d{2}-\d{2})" + re.escape(after))
     dated = sorted(
-        (match[1], entry.base_name) for entry in entries if (match := pattern.fullmatch(entry.base_name))
+        (match[1], entry.base_name)
+        for entry in entries
+        if (match := pattern.fullmatch(entry.base_name)) and _is_date(match[1])
     )
     within = [(day, name) for day, name in dated if begin.isoformat() <= day < end.isoformat()]
     if not within:
@@ -63,6 +65,14 @@ def find_snapshot(job: Job) -> list[tuple[str, str]]:
             f"no snapshot of {source.name} is dated {begin} to {end} (end excluded); {known}"
         )
     return _list_files(f"{place}/{quote(within[-1][1])}", within[-1][1])
+
+
+def _is_date(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:  # such as June 31
+        return False
+    return True
 
 
 def _check_begin(job: Job, begin: date) -> None:
