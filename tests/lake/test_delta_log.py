@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from epsjoin.errors import TableError
+from epsjoin.errors import TableError, UnfitTableError
 from epsjoin.lake import delta_log, slices
 from epsjoin.lake.lake import Lake, Slice
 from tests.lake.rows import checks_of, pairs, read
@@ -51,16 +52,44 @@ def test_open_or_create__of_jobs_at_once_all_end_with_the_constraints(
     assert all(has_slice(lake, "pairs", run) for run in runs)
 
 
-def test_begin__of_a_table_whose_rows_break_a_newer_contract_says_so(
+def test_begin__of_a_table_whose_rows_break_a_newer_contract_lets_them_be_made_again(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The log has the condition as soon as no row breaks it; until then it has all others."""
+    for run in ("2023-05-01", RUN):
+        slices.write_slice(lake, Slice("pairs", run), pairs((1, 2, 0.5)))
+    now = {"far__0123abcd": "distance >= 1", "left__0123abcd": "left_id < right_id"}
+    monkeypatch.setattr(Lake, "checks", lambda *_: now)
+    for run, broken in (("2023-05-01", f"2023-05-01, {RUN}"), (RUN, RUN)):
+        job = delta_log.pin_versions(lake, "merge_join")
+        sentence = f"pairs: rows of {broken} break the contract as it is now, which wants distance >= 1; "
+        assert capsys.readouterr().out.startswith(sentence)
+        slices.write_slice(job, Slice("pairs", run), pairs((1, 2, 1.5)))
+        assert set(checks_of(lake)) == {"left__0123abcd"}
+        assert not capsys.readouterr().out
+    delta_log.pin_versions(lake, "merge_join")
+    assert set(checks_of(lake)) == set(now)
+    assert not capsys.readouterr().out
+    assert read(lake) == [{"left_id": 1, "right_id": 2, "distance": 1.5}]
+
+
+def test_begin__of_a_condition_that_delta_cannot_have_says_so(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5)))
-    monkeypatch.setattr(Lake, "checks", lambda *_: {"far__0123abcd": "distance >= 1"})
-    with pytest.raises(
-        TableError, match="rows of earlier runs break its contract as it is now .* run merge_join"
-    ):
+    monkeypatch.setattr(Lake, "checks", lambda *_: {"odd__0123abcd": "nothing >= 1"})
+    with pytest.raises(UnfitTableError, match="pairs: a condition .* cannot be put into its log: .*nothing"):
         delta_log.pin_versions(lake, "merge_join")
-    assert read(lake) == [{"left_id": 1, "right_id": 2, "distance": 0.5}]
+
+
+def test_begin__of_a_column_that_is_there_in_other_letters_says_so(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5)))
+    schema = lake.schema("pairs").append(pa.field("Distance", pa.float64()))
+    monkeypatch.setattr(Lake, "schema", lambda *_: schema)
+    with pytest.raises(UnfitTableError, match="pairs: column Distance is there in other letters"):
+        delta_log.pin_versions(lake, "merge_join")
 
 
 def test_begin__of_a_job_under_an_older_contract_the_commit_is_refused(

@@ -220,3 +220,22 @@ def test_growing_table__without_rows_is_empty_and_complete(tmp_path: Path) -> No
     assert file.rows == 0
     assert rows_at(tmp_path) == []
     assert is_complete(tmp_path) == "true"
+
+
+def test_growing_table__adds_nothing_after_an_error_and_keeps_what_it_may_have_added(tmp_path: Path) -> None:
+    """As if a thread that watches the tasks went on when the call that waits for them was interrupted."""
+    into = target(tmp_path)
+    table = GrowingTable(into)
+    files = [write(into, 1, 2), write(into, 3)]
+
+    def work() -> None:
+        with table.deleted_on_error():
+            table.add(files[:1])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    with pytest.raises(TableError, match="it was to end, as there was an error"):
+        table.add(table.left_of(files))
+    assert rows_at(tmp_path) == [1, 2]
+    assert [path.name for path in tmp_path.rglob("*.parquet")] == [files[0].path]

@@ -5,13 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from unittest import mock
 
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PythonException
 from pyspark.sql import SparkSession
 
-from epsjoin.spark.progress import progress_shown
+from epsjoin.errors import BudgetError
+from epsjoin.spark.progress import progress_shown, watched
 
 
 def test_progress_shown__says_how_many_tasks_are_through(
@@ -49,3 +52,54 @@ def test_progress_shown__waits_for_tasks_that_are_still_at_work_when_one_has_fai
     was_there = Path(written).exists()
     time.sleep(1.5)
     assert Path(written).exists() == was_there
+
+
+class GoneContext:
+    """What is left of Spark when its process has died: nobody answers."""
+
+    master = "local[2]"
+
+    def __init__(self) -> None:
+        self.is_gone = False
+
+    def addJobTag(self, _: str) -> None:
+        self._ask()
+
+    removeJobTag = cancelJobsWithTag = addJobTag
+
+    def _ask(self) -> None:
+        if self.is_gone:
+            raise Py4JNetworkError("Answer from Java side is empty")
+
+
+class Refusing:
+    """A watch that refuses as Spark dies."""
+
+    def __init__(self, context: GoneContext) -> None:
+        self._context = context
+
+    def look(self) -> None:
+        self._context.is_gone = True
+        raise BudgetError("too many pairs")
+
+    def line(self, n_running: int) -> str | None:
+        return None
+
+
+def test_progress_shown__without_spark_has_the_error_of_the_work_or_of_the_watch() -> None:
+    session = mock.Mock(sparkContext=GoneContext())
+
+    def work() -> None:
+        with progress_shown(session):
+            session.sparkContext.is_gone = True
+            raise MemoryError("the real reason")
+
+    with pytest.raises(MemoryError, match="the real reason"):
+        work()
+    session = mock.Mock(sparkContext=GoneContext())
+    with (
+        pytest.raises(BudgetError, match="too many pairs"),
+        watched(Refusing(session.sparkContext)),
+        progress_shown(session),
+    ):
+        time.sleep(1.0)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.fs as pafs
-from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, Schema
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
+from epsjoin.console import say
 from epsjoin.contracts.row_rules import OURS
-from epsjoin.errors import TableError
+from epsjoin.errors import TableError, UnfitTableError
 from epsjoin.lake.lake import Lake
 from epsjoin.lake.parquet import to_one_line
 from epsjoin.lake.protocol import advice, refuse_append_only, refuse_unhonoured
@@ -50,11 +52,11 @@ def pin_versions(lake: Lake, job: str) -> Lake:
     Raises
     ------
     TableError
-        The log of a table cannot be written, or the table has rows that break its present contract.
+        The log of a table cannot be written.
     UnfitTableError
         A table asks for what the jobs cannot do.
     """
-    versions = {}
+    versions, unmet = {}, set[str]()
     for table in tables_of(job, lake.source.chain):
         log = open_log(lake.location(table))
         if log is None:  # it will begin with an empty version, and one more for its constraints
@@ -62,8 +64,10 @@ def pin_versions(lake: Lake, job: str) -> Lake:
         else:
             refuse_append_only(log, table)
             with translate_write_errors(table, lake.location(table)):
-                versions[table] = _sync_contract(log, lake, table).version()
-    return replace(lake, versions=versions)
+                log, broken = _sync_contract(log, lake, table)
+            versions[table] = log.version()
+            unmet |= broken
+    return replace(lake, versions=versions, unmet=frozenset(unmet))
 
 
 def open_or_create(lake: Lake, table: str) -> DeltaTable:
@@ -72,46 +76,74 @@ def open_or_create(lake: Lake, table: str) -> DeltaTable:
     Raises
     ------
     TableError
-        The table has rows that break its present contract.
+        The log cannot be written.
     """
     location, contract = lake.location(table), lake.contract(table)
     log = open_log(location) or create_log(
         location, lake.schema(table), contract.partitioned, table, contract.description
     )
-    return _sync_contract(log, lake, table)
+    return _sync_contract(log, lake, table)[0]
 
 
-def _sync_contract(log: DeltaTable, lake: Lake, table: str) -> DeltaTable:
-    """Bring a table's log up to its contract: optional columns that are new, then the constraints on rows."""
+def _sync_contract(log: DeltaTable, lake: Lake, table: str) -> tuple[DeltaTable, set[str]]:
+    """Bring a table's log up to its contract: optional columns that are new, then the constraints on rows.
+
+    Returns
+    -------
+    tuple
+        The log, and the names of constraints that it does not have since rows break them.
+    """
     for _ in range(MAX_TRIES):
         present = {field.name for field in log.schema().fields}
         new = [field for field in lake.schema(table) if field.nullable and field.name not in present]
         if not new:
             break
+        renamed = [field.name for field in new if field.name.lower() in map(str.lower, present)]
+        if renamed:
+            raise UnfitTableError(
+                f"{table}: column {renamed[0]} is there in other letters (upper and lower case are the same "
+                "to Spark); name it in the contract as it was, or use another lake"
+            )
         with suppress(CommitFailedError):  # another job adds them at this moment
             log.alter.add_columns(list(Schema.from_arrow(pa.schema(new)).fields))
         log = DeltaTable(log.table_uri)
-    return _sync_constraints(log, table, lake.checks(table))
+    return _sync_constraints(log, table, lake.checks(table), lake.unmet)
 
 
-def _sync_constraints(log: DeltaTable, table: str, checks: Mapping[str, str]) -> DeltaTable:
+def _sync_constraints(
+    log: DeltaTable, table: str, checks: Mapping[str, str], unmet: AbstractSet[str]
+) -> tuple[DeltaTable, set[str]]:
     """Make the constraints in a table's log those of its contract; foreign constraints stay.
+
+    What rows in the table break is left out, until a job finds that they have been made again: it would keep
+    the job from making them.
 
     A log that has them already is not changed. If two jobs change them at the same time, one is refused and
     tries again. A job that began under another contract has its commit refused; Airflow runs it again.
 
+    Parameters
+    ----------
+    unmet : names of constraints that are known to be broken, and are not tried.
+
+    Returns
+    -------
+    tuple
+        The log, and the names of the constraints that are left out.
+
     Notes
     -----
     deltalake cannot set constraints when it creates a table. They come in a commit of their own, before
-    the first rows. When constraints change, deltalake checks all rows of the table once.
+    the first rows. When constraints change, deltalake checks all rows of the table once; and once in each
+    job as long as some break them.
     """
+    unmet = set(unmet)
     for _ in range(MAX_TRIES):
         known = log.metadata().configuration
         present = {name.removeprefix(_CHECK) for name in known if name.startswith(_CHECK)}
         wrong = sorted(name for name in present - checks.keys() if OURS.search(name))
-        missing = {name: check for name, check in checks.items() if name not in present}
+        missing = {name: check for name, check in checks.items() if name not in present | unmet}
         if not wrong and not missing:
-            return log
+            return log, unmet
         try:
             for name in wrong:
                 log.alter.drop_constraint(name)
@@ -120,12 +152,31 @@ def _sync_constraints(log: DeltaTable, table: str, checks: Mapping[str, str]) ->
         except CommitFailedError:  # another job does the same at this moment
             pass
         except DeltaError as error:
-            raise TableError(
-                f"{table}: rows of earlier runs break its contract as it is now ({to_one_line(error)}); "
-                f"run {writer_of(table)} again for them, or use another lake"
-            ) from error
+            broken = set[str]()
+            with suppress(DeltaError):  # the same error
+                broken.update(_broken(log, table, missing))
+            if not broken:
+                raise UnfitTableError(
+                    f"{table}: a condition of its contract cannot be put into its log: {to_one_line(error)}"
+                ) from error
+            unmet |= broken
         log = DeltaTable(log.table_uri)
     raise TableError(f"{table}: other jobs change its log all the time; run this one again")
+
+
+def _broken(log: DeltaTable, table: str, checks: Mapping[str, str]) -> Iterator[str]:
+    """Find constraints that rows of a table break, and say which runs have such rows."""
+    engine = QueryBuilder().register("t", log)
+    for name, check in checks.items():
+        found = engine.execute(f"SELECT DISTINCT run FROM t WHERE NOT ({check}) ORDER BY run")  # noqa: S608
+        runs = pa.table(found)["run"].to_pylist()
+        if runs:
+            shown = ", ".join(runs[:3]) + (f" and {len(runs) - 3} more" if len(runs) > 3 else "")
+            say(
+                f"{table}: rows of {shown} break the contract as it is now, which wants {check}; the log "
+                f"will have this condition when {writer_of(table)} has made them again"
+            )
+            yield name
 
 
 def open_log(location: str) -> DeltaTable | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError
@@ -11,7 +13,7 @@ from epsjoin.lake.completeness import COMPLETE, changed, mark_complete, mark_inc
 from epsjoin.lake.delta_log import MAX_TRIES, create_log, open_log
 from epsjoin.lake.parquet import File, to_one_line
 from epsjoin.lake.phases import phase
-from epsjoin.lake.targets import Target, translate_write_errors, write_empty_file
+from epsjoin.lake.targets import Target, deleted_on_error, translate_write_errors, write_empty_file
 from epsjoin.lake.transactions import add_actions, check_columns, replace_slices, transaction_of
 from epsjoin.lake.uris import uri_for
 
@@ -43,8 +45,8 @@ class GrowingTable:
         self._into = into
         self._rows: int | None = None
         self._paths: set[str] = set()
-        self.offered: set[str] = set()
-        """Paths of all files that a commit may have added, even if it said that it failed."""
+        self._offered: set[str] = set()  # a commit may have added them even if it said that it failed
+        self._adding, self._is_closed = threading.Lock(), False
         with translate_write_errors(into.table, into.location), phase("commit"):
             log = open_log(into.location) or create_log(
                 into.location, into.schema, (), into.table, "", {COMPLETE: "false"}
@@ -58,14 +60,30 @@ class GrowingTable:
     def add(self, files: Sequence[File]) -> None:
         """Add files, in one commit; the first time they replace what was in the table."""
         into, paths = self._into, {file.path for file in files}
-        self.offered |= paths
-        with translate_write_errors(into.table, into.location), phase("commit"):
+        with self._adding, translate_write_errors(into.table, into.location), phase("commit"):
+            if self._is_closed:
+                raise changed(into, "it was to end, as there was an error")
+            self._offered |= paths
             if self._rows is None:
                 replace_slices(self._begun, into, files, [])
             else:
                 self._append(files)
-        self._rows = (self._rows or 0) + sum(file.rows for file in files)
-        self._paths |= paths
+            self._rows = (self._rows or 0) + sum(file.rows for file in files)
+            self._paths |= paths
+
+    @contextmanager
+    def deleted_on_error(self) -> Iterator[None]:
+        """Delete, if there is an error or an interrupt within, what was written and never added.
+
+        Nothing is added then any more: another thread, which watches the tasks, may be about to.
+        """
+        with deleted_on_error(self._into, committed=self._offered):
+            try:
+                yield
+            except BaseException:
+                with self._adding:
+                    self._is_closed = True
+                raise
 
     def complete(self, files: Sequence[File]) -> list[File]:
         """Add those of all files that are not in the table yet, and say that it is complete.

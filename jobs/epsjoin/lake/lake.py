@@ -26,6 +26,7 @@ class Lake:
     source : the data set's own contract.
     versions : pinned versions by table: a commit fails if its slice has changed since then. Commits to other
         tables follow the newest version.
+    unmet : names of constraints that rows in the tables break, which the logs therefore do not have.
     logs : what the tables' logs said when each was first read, for readers of many runs; see
         :func:`epsjoin.lake.slices.as_now`. ``None``: every look reads the log again.
     """
@@ -34,6 +35,7 @@ class Lake:
     contracts: Path
     source: SourceContract
     versions: Mapping[str, int] = field(default_factory=dict)
+    unmet: frozenset[str] = frozenset()
     logs: dict[str, Any] | None = field(default=None, compare=False)
 
     def location(self, table: str) -> str:

@@ -21,6 +21,8 @@ LOOK_SECONDS = 0.2
 """Time between two looks of a watch."""
 _MAX_END_SECONDS = 10.0
 """Time that tasks get to end when their job has failed; Spark gives a Python worker some 4 seconds."""
+_SPARK_MAY_BE_GONE = suppress(Py4JError, OSError)
+"""The error that is on its way, of work or of a watch, says more than that nobody answers."""
 
 
 class Watch(Protocol):
@@ -79,13 +81,14 @@ class _Watcher(threading.Thread):
         try:
             yield
         except BaseException:
-            with suppress(Py4JError, OSError):  # Spark itself may be gone
+            with _SPARK_MAY_BE_GONE:
                 _end_tasks(context, self._tag)
             if self._error is not None:  # the tasks failed because they were cancelled
                 raise self._error from None
             raise
         finally:
-            context.removeJobTag(self._tag)
+            with _SPARK_MAY_BE_GONE:
+                context.removeJobTag(self._tag)
         if self._error is not None:
             raise self._error
 
@@ -101,15 +104,17 @@ class _Watcher(threading.Thread):
                 return
             if time.monotonic() >= next_line:
                 next_line += self._seconds
-                for line in self._lines(self._spark.sparkContext):
-                    print(f"  {line}", file=sys.stderr)
+                with _SPARK_MAY_BE_GONE:
+                    for line in self._lines(self._spark.sparkContext):
+                        print(f"  {line}", file=sys.stderr)
 
     def _look(self, watch: Watch) -> bool:
         try:
             watch.look()
         except Exception as error:  # noqa: BLE001 - raised where the tasks are waited for
             self._error = error
-            self._spark.sparkContext.cancelJobsWithTag(self._tag)
+            with _SPARK_MAY_BE_GONE:
+                self._spark.sparkContext.cancelJobsWithTag(self._tag)
         return self._error is None
 
     def _lines(self, context: SparkContext) -> Iterator[str]:

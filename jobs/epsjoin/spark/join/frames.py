@@ -6,11 +6,12 @@ from contextlib import AbstractContextManager
 from functools import partial
 
 from numpy.typing import ArrayLike
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from epsjoin.errors import BudgetError
 from epsjoin.lake import schemas, targets, transactions
 from epsjoin.lake.growing import GrowingTable
+from epsjoin.lake.parquet import File
 from epsjoin.lake.targets import Target
 from epsjoin.local.join.first_pairs import find_first_pairs
 from epsjoin.local.metric import Metric
@@ -89,7 +90,8 @@ def join_by_files(
         spark, refuse = points.frame.sparkSession, make_refusal(plan, max_pairs)
         with _deleted_on_error(into, growing):
             written = join_files(spark, encoded.files, work, plan, into, max_pairs, refuse, growing)
-    return _finish_pairs(into, written, max_pairs, points.frame, growing)
+            files = _check_files(written, max_pairs, growing)
+    return _complete(into, files, spark, growing)
 
 
 def join_by_shuffle(
@@ -107,7 +109,8 @@ def join_by_shuffle(
     running = RunningJoin(joined.spark, plan, range(plan.n_parts), None, max_pairs, into, refuse, growing)
     with _deleted_on_error(into, growing), watched(running):
         written = write_files(into, joined, tell=running.telling, alter=partial(leave_out, first))
-    return _finish_pairs(into, written, max_pairs, points.frame, growing)
+        files = _check_files(written, max_pairs, growing)
+    return _complete(into, files, points.frame.sparkSession, growing)
 
 
 def begin_growing(planned: PairsPlan, into: Target, increments: float | None) -> Growing | None:
@@ -127,7 +130,7 @@ def begin_growing(planned: PairsPlan, into: Target, increments: float | None) ->
     if isinstance(plan, BlockPlan):
         return Growing(table, increments, None, [])
     first = find_first_pairs(samples, n_rows, plan.eps, plan.get_metric(), plan.expected_pairs)
-    with targets.deleted_on_error(into, committed=table.offered):
+    with table.deleted_on_error():
         file = into.write([to_batch(first)])
         files = [] if file is None else [file]
         if files:
@@ -159,21 +162,23 @@ def target_at(location: str) -> Target:
 
 
 def _deleted_on_error(into: Target, growing: Growing | None) -> AbstractContextManager[None]:
-    return targets.deleted_on_error(into, committed=() if growing is None else growing.table.offered)
+    return targets.deleted_on_error(into) if growing is None else growing.table.deleted_on_error()
 
 
-def _finish_pairs(
-    into: Target, written: Written, max_pairs: int, frame: DataFrame, growing: Growing | None
-) -> DataFrame:
-    """Put all files that tasks wrote into the table, and read it in the session of the frame.
+def _check_files(written: Written, max_pairs: int, growing: Growing | None) -> list[File]:
+    """Check what tasks wrote, and return all files of the table."""
+    files = written.files if growing is None else [*growing.first_files, *written.files]
+    n_pairs = sum(file.rows for file in files)
+    if n_pairs > max_pairs:
+        raise BudgetError(f"{n_pairs:,} pairs at least were found, {max_pairs:,} are allowed (max_pairs)")
+    check_left_out(None if growing is None else growing.first, written.counters)
+    return files
+
+
+def _complete(into: Target, files: list[File], spark: SparkSession, growing: Growing | None) -> DataFrame:
+    """Put all files into the table, and read it.
 
     In one transaction they replace the table; to one that grows those are added that it does not have yet.
     """
-    files = written.files if growing is None else [*growing.first_files, *written.files]
-    n_pairs = sum(file.rows for file in files)
-    with _deleted_on_error(into, growing):
-        if n_pairs > max_pairs:
-            raise BudgetError(f"{n_pairs:,} pairs at least were found, {max_pairs:,} are allowed (max_pairs)")
-        check_left_out(None if growing is None else growing.first, written.counters)
     complete = partial(transactions.replace_table, into) if growing is None else growing.table.complete
-    return scan.read_replaced(frame.sparkSession, into, complete(files))
+    return scan.read_replaced(spark, into, complete(files))
