@@ -60,7 +60,7 @@ def test_trend__prints_the_runs_and_writes_the_picture(
 def test_trend__of_a_data_set_without_runs_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["trend", "--lake", str(tmp_path), "--dataset", "navaids"]) == 1
+    assert cli.main(["trend", "--lake", str(tmp_path), "--dataset", "navaids"]) == 3
     assert "navaids has no finished run" in capsys.readouterr().err
 
 

@@ -322,6 +322,12 @@ def test_contract_check__the_command(contracts: Path, capsys: pytest.CaptureFixt
     (contracts / FILE).write_text("{")
     assert cli.main(["contract", "check", *given]) == 2
     assert "published.json: not JSON" in capsys.readouterr().err
+    (contracts / FILE).write_text("[1]")
+    assert cli.main(["contract", "check", *given]) == 2
+    assert "published.json: no object of contracts" in capsys.readouterr().err
+    for what in ("check", "publish"):
+        assert cli.main(["contract", what, "--contracts", str(contracts / "tables" / "none")]) == 2
+        assert "none: no contract (*.odcs.yaml) is there" in capsys.readouterr().err
 
 
 def test_check__of_what_leaves_records_out(contracts: Path) -> None:

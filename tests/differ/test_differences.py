@@ -312,7 +312,10 @@ def test_snapshot_diff__of_a_header_alone_finds_all_gone(tmp_path: Path) -> None
     [
         ({"key": "id", "method": "best"}, "method must be one of auto, sort-merge"),
         ({"key": "id", "digest_bits": 12}, "digest_bits must be one of 8, 16"),
-        ({"key": "id", "memory_mb": 0}, "memory_mb must be above 0, not 0"),
+        ({"key": "id", "memory_mb": 0}, "memory_mb must be a number above 0, not 0"),
+        ({"key": "id", "memory_mb": math.inf}, "memory_mb must be a number above 0, not inf"),
+        ({"key": ["id", "id"]}, "key names a column twice: id, id"),
+        ({"key": "id", "near": 1, "near_columns": ["z"]}, "near_columns: z is no compared column; .* are x"),
         ({"key": "id", "near": -1}, "near must be a distance"),
         ({"key": [], "near": 1}, "near must be a distance"),
         ({"key": [], "method": "SMC1"}, "method 'SMC1' needs a key"),
@@ -326,6 +329,13 @@ def test_snapshot_diff__refuses_wrong_arguments(arguments: dict[str, Any], sente
         snapshot_diff(table, table, **arguments)
 
 
+def parquet_of(text: bytes) -> bytes:
+    """A file with such bytes in a column of texts."""
+    stream = io.BytesIO()
+    pq.write_table(pa.table({"id": pa.array([text]).view(pa.string())}), stream)
+    return stream.getvalue()
+
+
 @pytest.mark.parametrize(
     ("name", "text", "sentence"),
     [
@@ -334,7 +344,9 @@ def test_snapshot_diff__refuses_wrong_arguments(arguments: dict[str, Any], sente
         ("a.csv", b"", "nothing in it"),
         ("a.csv.gz", b"no gzip", "broken gzip|cannot be read"),
         ("a.jsonl", b'{"id": 1}\nnonsense\n', "line 2: "),
+        ("a.jsonl", rb'{"id": "\ud800"}', r"a text has '\\ud800', half of a character; mend the record"),
         ("a.parquet", b"nonsense", "cannot be read"),
+        ("a.parquet", parquet_of(b"\xff"), "cannot be read: .* UTF8"),
     ],
 )
 def test_snapshot_diff__says_where_a_file_is_broken(

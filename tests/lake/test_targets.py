@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +48,23 @@ def test_write__packs_close_numbers_and_compresses_what_becomes_smaller(lake: La
         columns = map(found.metadata.row_group(0).column, range(3))
         assert [f"{each.encodings[-1]} {each.compression}" for each in columns] == encoded
         assert found.read().to_pydict() == rows.to_pydict()
+
+
+def test_write__that_fails_leaves_no_file(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(targets, "ROW_GROUP_BYTES", 1)
+    into = targets.target_of(lake, Slice("pairs", RUN))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield from pairs((1, 2, 0.5)).to_batches()
+        assert written()
+        raise KeyboardInterrupt
+
+    def written() -> list[Path]:
+        return list(Path(uris.filesystem_of(into.location)[1]).rglob("*.parquet"))
+
+    with pytest.raises(KeyboardInterrupt):
+        into.write(batches())
+    assert not written()
 
 
 def test_deleted_on_error__deletes_what_was_written_within_and_nothing_else(lake: Lake) -> None:

@@ -54,52 +54,17 @@ def test_progress_shown__waits_for_tasks_that_are_still_at_work_when_one_has_fai
     assert Path(written).exists() == was_there
 
 
-class GoneContext:
-    """What is left of Spark when its process has died: nobody answers."""
-
-    master = "local[2]"
-
-    def __init__(self) -> None:
-        self.is_gone = False
-
-    def addJobTag(self, _: str) -> None:
-        self._ask()
-
-    removeJobTag = cancelJobsWithTag = addJobTag
-
-    def _ask(self) -> None:
-        if self.is_gone:
-            raise Py4JNetworkError("Answer from Java side is empty")
-
-
-class Refusing:
-    """A watch that refuses as Spark dies."""
-
-    def __init__(self, context: GoneContext) -> None:
-        self._context = context
-
-    def look(self) -> None:
-        self._context.is_gone = True
-        raise BudgetError("too many pairs")
-
-    def line(self, n_running: int) -> str | None:
-        return None
-
-
 def test_progress_shown__without_spark_has_the_error_of_the_work_or_of_the_watch() -> None:
-    session = mock.Mock(sparkContext=GoneContext())
+    """When Spark's process has died, nobody answers."""
+    session, watch = mock.Mock(), mock.Mock()
+    gone = mock.Mock(side_effect=Py4JNetworkError("Answer from Java side is empty"))
 
-    def work() -> None:
-        with progress_shown(session):
-            session.sparkContext.is_gone = True
-            raise MemoryError("the real reason")
+    def fail(error: Exception) -> None:
+        session.sparkContext.removeJobTag = session.sparkContext.cancelJobsWithTag = gone
+        raise error
 
-    with pytest.raises(MemoryError, match="the real reason"):
-        work()
-    session = mock.Mock(sparkContext=GoneContext())
-    with (
-        pytest.raises(BudgetError, match="too many pairs"),
-        watched(Refusing(session.sparkContext)),
-        progress_shown(session),
-    ):
+    with pytest.raises(MemoryError, match="the real reason"), progress_shown(session):
+        fail(MemoryError("the real reason"))
+    session, watch.look = mock.Mock(), lambda: fail(BudgetError("too many pairs"))
+    with pytest.raises(BudgetError, match="too many pairs"), watched(watch), progress_shown(session):
         time.sleep(1.0)

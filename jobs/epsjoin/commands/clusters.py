@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from epsjoin.commands.runs import read_each_run
 from epsjoin.console import printable
-from epsjoin.errors import ArgumentError, TableError
+from epsjoin.errors import ArgumentError, UnfitTableError
 from epsjoin.lake import slices
 from epsjoin.lake.arguments import add_lake, open_lake
 from epsjoin.lake.fingerprints import Fingerprints
@@ -42,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
     lake = open_lake(arguments)
     runs = read_runs(lake)
     if not runs:
-        raise TableError(
+        raise UnfitTableError(
             f"{arguments.dataset} has no named clusters in {lake.location('')}; run compare for a run first"
         )
     lines = _list_clusters(runs) if arguments.name is None else _tell_life(runs, arguments.name)

@@ -16,7 +16,7 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from epsjoin.commands.runs import read_each_run
 from epsjoin.console import printable
-from epsjoin.errors import TableError
+from epsjoin.errors import UnfitTableError
 from epsjoin.lake import slices, uris
 from epsjoin.lake.arguments import add_lake, open_lake
 from epsjoin.lake.fingerprints import Fingerprints
@@ -70,7 +70,9 @@ def main(argv: Sequence[str]) -> int:
     title, unit = lake.source.title, lake.source.unit
     runs = read_runs(lake)
     if not runs:
-        raise TableError(f"{arguments.dataset} has no finished run in {lake.location('')}; make some first")
+        raise UnfitTableError(
+            f"{arguments.dataset} has no finished run in {lake.location('')}; make some first"
+        )
     print(f"\n{printable(title)}, {words.plural(len(runs), 'run')}\n")
     heads = f"{'run':<10}  {'points':>12}  {'pairs':>14}  {'clusters':>10}  {'born':>6}  {'ended':>6}"
     print(f"  {heads}  {printable('eps ' + unit):>12}")

@@ -226,14 +226,19 @@ def _read_published(contracts: Path) -> dict[str, Shape]:
     if not file.is_file():
         return {}
     try:
-        return dict(json.loads(file.read_text(encoding="utf-8")))
+        published = json.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:
         raise ContractError(f"{file}: not JSON ({error}); take the last one that was committed") from error
+    if not isinstance(published, dict):
+        raise ContractError(f"{file}: no object of contracts; take the last one that was committed")
+    return published
 
 
 def _read_shapes(contracts: Path) -> dict[str, Shape]:
     """The shapes of all contracts in a folder, by name, without drafts that were never published."""
     known = _read_published(contracts)
+    if not any(contracts.rglob("*.odcs.yaml")):
+        raise ContractError(f"{contracts}: no contract (*.odcs.yaml) is there")
     shapes: dict[str, Shape] = {}
     for place, kind in ((contracts, "source"), (contracts / "tables", "table")):
         for file in sorted(place.glob("*.odcs.yaml")):

@@ -151,8 +151,10 @@ def snapshot_diff(
         raise ArgumentError(
             f"digest_bits must be one of {', '.join(map(str, DIGEST_BITS))}, not {digest_bits!r}"
         )
-    if not memory_mb > 0:
-        raise ArgumentError(f"memory_mb must be above 0, not {memory_mb!r}")
+    if not 0 < memory_mb < math.inf:
+        raise ArgumentError(f"memory_mb must be a number above 0, not {memory_mb!r}")
+    if len(set(keys)) < len(keys):
+        raise ArgumentError(f"key names a column twice: {', '.join(keys)}")
     distances = [*near.values()] if isinstance(near, Mapping) else [] if near is None else [near]
     if near is not None and not (keys and distances and all(0 <= each < math.inf for each in distances)):
         raise ArgumentError(f"near must be a distance, at least 0, or several, with a key; it is {near!r}")
@@ -163,6 +165,11 @@ def snapshot_diff(
     room = int(memory_mb * 2**20)
     sides = open_snapshot(old, "old", room // 2), open_snapshot(new, "new", room // 2)
     compared = choose_columns(*sides, keys, columns)
+    unknown = [name for name in near_columns or () if name not in compared.rest]
+    if unknown:
+        raise ArgumentError(
+            f"near_columns: {unknown[0]} is no compared column; those are {', '.join(compared.rest)}"
+        )
     disk = Disk(room, _row_bytes(sides))
     found = find_difference(sides, compared, method, digest_bits, disk)
     result = _describe(sides, compared, found, near, near_columns)

@@ -185,9 +185,14 @@ def _open_json(path: Path, room: int) -> Snapshot:
 
     def to_batch(rows: list[Sequence[Any]]) -> pa.RecordBatch:
         columns = zip(*rows, strict=True)
-        return pa.record_batch(
-            [pa.array(map(_to_text, column), pa.string()) for column in columns], schema=schema
-        )
+        try:
+            return pa.record_batch(
+                [pa.array(map(_to_text, column), pa.string()) for column in columns], schema=schema
+            )
+        except UnicodeEncodeError as error:
+            raise DataRefusedError(
+                f"{path}: a text has {error.object[error.start]!a}, half of a character; {_REMEDY}"
+            ) from error
 
     def read() -> Iterator[pa.RecordBatch]:
         rows: list[Sequence[Any]] = []
@@ -214,7 +219,12 @@ def _to_text(value: Any) -> str | None:
 def _open_parquet(path: Path, room: int) -> Snapshot:
     def read() -> Iterator[pa.RecordBatch]:
         with pq.ParquetFile(path) as file:
-            yield from file.iter_batches(BATCH_ROWS)
+            for batch in file.iter_batches(BATCH_ROWS):
+                try:
+                    batch.validate(full=True)  # that texts are UTF-8, which nothing else asks
+                except pa.ArrowInvalid as error:
+                    raise DataRefusedError(f"{path}: cannot be read: {error}") from error
+                yield batch
 
     return Snapshot(str(path), pq.read_schema(path), read, room)
 

@@ -97,23 +97,30 @@ class Target:
         place = f"{self.location}/{path}"
         writer: pq.ParquetWriter | None = None
         rows = 0
-        for group in _group_rows(self._conform(batch, inner) for batch in batches if batch.num_rows):
-            self._check(group, values)
-            with translate_write_errors(self.table, place), phase("write"):
-                if writer is None:
-                    filesystem.create_dir(f"{root}/{folder}", recursive=True)
-                    encodings, codecs = self._encode(group)
-                    writer = pq.ParquetWriter(
-                        f"{root}/{path}",
-                        inner,
-                        filesystem=filesystem,
-                        use_dictionary=False,
-                        column_encoding=encodings,
-                        compression=codecs,
-                        write_page_checksum=True,
-                    )
-                writer.write_table(group)
-            rows += group.num_rows
+        try:
+            for group in _group_rows(self._conform(batch, inner) for batch in batches if batch.num_rows):
+                self._check(group, values)
+                with translate_write_errors(self.table, place), phase("write"):
+                    if writer is None:
+                        filesystem.create_dir(f"{root}/{folder}", recursive=True)
+                        encodings, codecs = self._encode(group)
+                        writer = pq.ParquetWriter(
+                            f"{root}/{path}",
+                            inner,
+                            filesystem=filesystem,
+                            use_dictionary=False,
+                            column_encoding=encodings,
+                            compression=codecs,
+                            write_page_checksum=True,
+                        )
+                    writer.write_table(group)
+                rows += group.num_rows
+        except BaseException:
+            if writer is not None:
+                with suppress(OSError, pa.ArrowException):
+                    writer.close()  # an object's upload would end whenever the writer is freed
+                delete_files(self, [path])
+            raise
         if writer is None:
             return None
         with translate_write_errors(self.table, place), phase("write"):

@@ -55,13 +55,14 @@ def run(job: Job, max_here: int = MAX_HERE_BYTES) -> dict[str, float]:
     trees = StoredRows.of(job, Slice("points", job.run), _TREES)
     is_small = candidates.bytes_read + trees.bytes_read <= max_here
     rows = _hold(candidates, trees) if is_small else _join(job, inputs, candidates.n)
-    work = _make_refiner(k, targets.target_of(job.lake, pairs))
-    files, counters = Written.of(tasks.reports_of(rows.run(work)))
-    n_compared = counters.get("candidates", 0)
-    if n_compared != candidates.n:
-        raise TableError(
-            f"{n_compared:,.0f} candidates were compared, the log says {candidates.n:,}; run refine again"
-        )
+    into = targets.target_of(job.lake, pairs)
+    with targets.deleted_on_error(into):
+        files, counters = Written.of(tasks.reports_of(rows.run(_make_refiner(k, into))))
+        n_compared = counters.get("candidates", 0)
+        if n_compared != candidates.n:
+            raise TableError(
+                f"{n_compared:,.0f} candidates were compared, the log says {candidates.n:,}; run refine again"
+            )
     transactions.commit(job.lake, {pairs: files})
     n_pairs = sum(file.rows for file in files)
     say(f"refine: {counted(n_pairs, 'pair')} of {counted(candidates.n, 'candidate')} within {k} edits")
