@@ -1,11 +1,13 @@
 """``bin/airflow backfill run``: make the runs of a range of dates and wait for them.
 
-The runs are made by the Airflow of this home; where none runs, one is started and, at the end, stopped.
+The runs are made by the Airflow of this home; where none runs, one is started and, at the end, stopped. Of
+two commands at once, the second waits where it would be in the other's way.
 """
 
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
 import shutil
 import signal
@@ -14,8 +16,8 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -35,6 +37,9 @@ START_SECONDS = 300
 STOP_SECONDS = 60
 POLL_SECONDS = 2
 
+Wait = Callable[[], None]
+"""Waits a moment, and ends the command where Airflow has ended, which would make no run any more."""
+
 
 def main(argv: Sequence[str]) -> int:
     """Make the runs of a range of dates; return 0 when all of them ended well."""
@@ -53,22 +58,20 @@ def main(argv: Sequence[str]) -> int:
     parser.set_defaults(dry_run=False, run_on_latest_version=None)  # arguments of Airflow's own command
     arguments = parser.parse_args(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # end as by Ctrl-C
-    job = most_recent_job("SchedulerJob")
-    if is_running := job is not None and job.is_alive():
-        _say("Airflow runs already, and makes the runs")
-    with nullcontext() if is_running else _start_airflow(arguments.dag_id), _unpause(arguments.dag_id):
-        for unfinished in _find_backfills(arguments.dag_id):
-            _say(f"an earlier backfill of {arguments.dag_id} is not finished; it goes on first")
-            _wait_for(unfinished)
-        while _find_backfills(arguments.dag_id):  # completed up to half a minute after the last run has ended
-            time.sleep(POLL_SECONDS)
+    dag_id = arguments.dag_id
+    with _alone(dag_id, f"another back-fill of {dag_id}"), _airflow(dag_id) as wait, _unpause(dag_id):
+        for unfinished in _find_backfills(dag_id):
+            _say(f"an earlier backfill of {dag_id} is not finished; it goes on first")
+            _wait_for(unfinished, wait)
+        while _find_backfills(dag_id):  # completed up to half a minute after the last run has ended
+            wait()
         create_backfill(arguments)
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # Airflow's own would end with exit code 0
-        created = _find_backfills(arguments.dag_id)
+        created = _find_backfills(dag_id)
         if not created:  # there was nothing to do, and the scheduler has completed it already
             _say(NOTHING_TO_DO)
             return 0
-        return _wait_for(created[0])
+        return _wait_for(created[0], wait)
 
 
 def _parse_date(text: str) -> datetime:
@@ -77,6 +80,43 @@ def _parse_date(text: str) -> datetime:
 
 def _say(text: str) -> None:
     print(f"backfill: {text}", flush=True)
+
+
+@contextmanager
+def _alone(name: str, others: str) -> Iterator[None]:
+    """Wait until no other command is within the section of this name; one that is killed leaves it."""
+    LOG.parent.mkdir(parents=True, exist_ok=True)
+    with (LOG.parent / f"backfill-{name}.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _say(f"{others} is at work; this one waits until it has ended")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def _airflow(dag_id: str) -> Iterator[Wait]:
+    """Find the Airflow that makes the runs, or start one and stop it at the end."""
+    with ExitStack() as started:
+        started.enter_context(_alone("airflow", "a back-fill that has started an Airflow, and stops it,"))
+        if _is_airflow_alive():
+            _say("Airflow runs already, and makes the runs")
+            started.close()  # it is nobody's to stop, so that others need not wait
+        else:
+            started.enter_context(_start_airflow(dag_id))
+        yield _wait_a_moment
+
+
+def _is_airflow_alive() -> bool:
+    job = most_recent_job("SchedulerJob")
+    return job is not None and job.is_alive()
+
+
+def _wait_a_moment() -> None:
+    time.sleep(POLL_SECONDS)
+    if not _is_airflow_alive():
+        raise SystemExit("backfill: Airflow has ended; the same command goes on with the runs")
 
 
 @contextmanager
@@ -95,7 +135,8 @@ def _start_airflow(dag_id: str) -> Iterator[None]:
         # when this process dies, in whatever way, Airflow stops as if by Ctrl-C, and stops its services
         command = ["setpriv", "--pdeathsig", "INT", "--", *command]
     began = datetime.now().astimezone()
-    LOG.parent.mkdir(parents=True, exist_ok=True)
+    LOG.touch()
+    LOG.chmod(0o600)  # for nobody else to read: the first start prints the password of admin
     with LOG.open("wb") as log:
         service = subprocess.Popen(
             command,
@@ -107,7 +148,7 @@ def _start_airflow(dag_id: str) -> Iterator[None]:
         )
     try:
         _say(f"Airflow starts at {url}; its log is {LOG}")
-        while not (_is_healthy(url) and _was_read_since(dag_id, began)):
+        while not (_is_healthy(url) and _was_read_since(dag_id, began) and _is_airflow_alive()):
             if service.poll() is not None:
                 raise SystemExit(f"backfill: Airflow ended while it started; see {LOG}")
             if (datetime.now().astimezone() - began).total_seconds() > START_SECONDS:
@@ -162,7 +203,7 @@ def _find_backfills(dag_id: str) -> list[int]:
         return list(session.scalars(active))
 
 
-def _wait_for(backfill: int) -> int:
+def _wait_for(backfill: int, wait: Wait) -> int:
     """Say how each run ends; return 0 when all ended well."""
     ended: dict[datetime | None, str] = {}
     while True:
@@ -174,7 +215,7 @@ def _wait_for(backfill: int) -> int:
                     _say(f"{run.logical_date:%Y-%m-%d} {_describe(run)} ({len(ended)} of {len(runs)})")
             if len(ended) == len(runs):
                 break
-        time.sleep(POLL_SECONDS)
+        wait()
     failed = list(ended.values()).count("failed")
     if not ended:
         _say(NOTHING_TO_DO)

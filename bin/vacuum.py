@@ -14,11 +14,13 @@ from deltalake import DeltaTable
 
 def vacuum(lake: Path, hours: int) -> None:
     """Delete files older than ``hours`` that replaced slices and killed jobs have left, and say how many."""
+    if not lake.is_dir():
+        raise SystemExit(f"vacuum: there is no lake {lake}")
     for log in sorted(lake.glob("*/*/_delta_log")):
         table = DeltaTable(log.parent)
-        rows = table.count()
+        rows, version = table.count(), table.version()
         gone = table.vacuum(retention_hours=hours, dry_run=False, full=True)
-        if DeltaTable(log.parent).count() != rows:
+        if DeltaTable(log.parent, version=version).count() != rows:
             raise RuntimeError(f"{log.parent} had {rows:,} rows before the vacuum and has others now")
         print(f"{log.parent}: {len(gone)} files deleted, {rows:,} rows as before")
 

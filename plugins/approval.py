@@ -8,6 +8,8 @@ from typing import Any
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Context
 
+from lake import AIRFLOW
+
 _CHOSEN = "ti.xcom_pull(task_ids='fit_epsilon')"
 
 
@@ -53,8 +55,9 @@ class ApproveEpsilon(ApprovalOperator):
         if event.get("chosen_options") == [self.REJECT]:  # the base class raises after that
             self.log.warning(
                 "eps was rejected: nothing is joined, what follows is skipped. For another eps: "
-                "bin/airflow backfill create --dag-id %s --from-date %s --to-date %s "
+                "%s backfill create --dag-id %s --from-date %s --to-date %s "
                 """--reprocess-behavior completed --dag-run-conf '{"eps": ...}'""",
+                AIRFLOW,
                 context["dag"].dag_id,
                 context["ds"],
                 context["ds"],

@@ -18,14 +18,14 @@ Tables lie in `<lake>/{dataset}/`; `snapshots` shows what was read, `job_metrics
 **Clear** any task at any time, *with downstream*: every job replaces exactly its run's slice of its tables.
 
 **Back-fill** (one at a time per DAG, which must not be paused), here, by REST, or
-`bin/airflow backfill create --dag-id {dataset} --from-date {start} --to-date <last run> --max-active-runs 2`
+`{airflow} backfill create --dag-id {dataset} --from-date {start} --to-date <last run> --max-active-runs 2`
 makes the runs that are missing, in any order, the schedule beside them; `--reprocess-behavior completed`
 makes the others again, too, and `--dag-run-conf` gives them other params. Where no Airflow runs:
-`bin/airflow backfill run {dataset} {start} <last run>`.
+`{airflow} backfill run {dataset} {start} <last run>`.
 
 **Trigger by hand** with a logical date, the first day of the interval, that has no run yet: any other,
 such as the form's default, is refused. Empty fields of the form mean the data set's defaults. At a shell,
-without a scheduler: `bin/airflow dags test {dataset} {start}`.
+without a scheduler: `{airflow} dags test {dataset} {start}`.
 """
 """This text stands on the page of a DAG, below what is special about its data set."""
 

@@ -17,7 +17,7 @@ from approval import ApproveEpsilon
 from assets import asset_of
 from dag_texts import APPROVAL, TASKS, WHEN_A_TASK_FAILS
 from intervals import IntervalTimetable
-from lake import TAG
+from lake import AIRFLOW, TAG
 from links import ReportLink
 from run_params import RUN_PARAMS
 from spark_job import JOB_LIMIT, SparkJobOperator
@@ -108,7 +108,8 @@ def epsilon_join(
         default_args={"owner": "epsjoin"},
         on_failure_callback=on_failure,
         deadline=_make_alert(dataset, deadline, deadline_callback),
-        doc_md=(doc_md or "") + WHEN_A_TASK_FAILS.format(dataset=dataset, start=f"{start_date:%Y-%m-%d}"),
+        doc_md=(doc_md or "")
+        + WHEN_A_TASK_FAILS.format(airflow=AIRFLOW, dataset=dataset, start=f"{start_date:%Y-%m-%d}"),
     ) as dag:
         job = partial(_make_job, dataset, job_limit)
         quality_input = _take_in(job, wait_for_snapshot)

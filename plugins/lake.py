@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from urllib.parse import urlsplit
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+
+AIRFLOW = os.environ.get("EPSJOIN_AIRFLOW", "bin/airflow")
+"""What stands before a command of this Airflow at a shell; who starts Airflow in another way says so."""
 
 TAG = "epsjoin"
 """The tag that every DAG of a data set has; no other DAG should have it."""
 
 
 def find_lake_uri() -> str:
-    """Return where tables and reports lie: ``EPSJOIN_LAKE``, or else the folder ``lake/`` of the project."""
-    return os.environ.get("EPSJOIN_LAKE", (REPOSITORY / "lake").as_uri())
+    """Return where tables and reports lie: ``EPSJOIN_LAKE``, or else the folder ``lake/`` of the project.
+
+    Raises
+    ------
+    ValueError
+        The URI has a password, which Airflow's database and logs would keep: a page then does not load.
+    """
+    uri = os.environ.get("EPSJOIN_LAKE", (REPOSITORY / "lake").as_uri())
+    if urlsplit(uri).password:
+        raise ValueError(
+            "EPSJOIN_LAKE holds a password, which logs would show; give the storage its credentials "
+            "by its own environment variables or files"
+        )
+    return uri

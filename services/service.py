@@ -149,6 +149,7 @@ def prepare_airflow(name: str, environment: dict[str, str]) -> list[str]:
     environment.pop(ADMIN_PASSWORD, None)
 
     database = environment.get("EPSJOIN_DATABASE") or "127.0.0.1:5432"
+    environment.setdefault("EPSJOIN_AIRFLOW", "bin/service airflow")
     environment |= {
         "PGPASSFILE": str(write_pgpass(folder)),
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"postgresql+psycopg2://airflow@{database}/airflow",

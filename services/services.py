@@ -107,6 +107,7 @@ class Services:
         own = {
             "AIRFLOW_HOME": str(folder / "airflow"),
             "AIRFLOW_CONN_SPARK_DEFAULT": spark,
+            "EPSJOIN_AIRFLOW": "bin/services airflow",
             "EPSJOIN_CLUSTER_DIR": str(folder / "cluster"),
             "EPSJOIN_DATABASE": f"127.0.0.1:{self.database.port}",
             "EPSJOIN_MASTER": f"spark://127.0.0.1:{self.cluster_port}",

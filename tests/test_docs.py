@@ -102,6 +102,8 @@ def test_vacuum__deletes_what_is_old_and_no_row(
     assert not any(Path(file).exists() for file in replaced)
     assert {file.name for file in (table / "run=a").iterdir()} >= {"running.parquet"}
     assert DeltaTable(table).to_pyarrow_table()["id"].to_pylist() == [2]
+    done = subprocess.run([*command[:2], (tmp_path / "like").as_uri(), "7"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, f"vacuum: there is no lake {tmp_path / 'like'}\n")
 
 
 def anchors(page: Path) -> set[str]:

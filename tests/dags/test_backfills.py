@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+import stat
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pytest
 from airflow import settings
@@ -202,6 +205,66 @@ def test_backfill_run__with_an_airflow_that_runs_waits_and_says_how_each_run_end
     assert "backfill: no run is missing" in capsys.readouterr().out
     with create_session() as session:
         assert session.get_one(DagModel, "navaids").is_paused, "as it was before"
+
+
+def test_backfill_run__ends_when_airflow_has_ended(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No run would be made any more, and nobody would say so."""
+
+    def stop(_: float) -> None:
+        with create_session() as session:
+            session.execute(update(Job).where(Job.job_type == "SchedulerJob").values(state="success"))
+
+    monkeypatch.setattr(backfill, "time", SimpleNamespace(sleep=stop))
+    with create_session() as session:
+        session.get_one(DagModel, "navaids").is_paused = True
+        session.add(Job(job_type="SchedulerJob", state="running"))
+    try:
+        with pytest.raises(SystemExit, match="Airflow has ended; the same command goes on"):
+            backfill.main(["navaids", MONTHS[0], MONTHS[-1]])
+    finally:
+        with create_session() as session:
+            session.execute(delete(Job).where(Job.job_type == "SchedulerJob"))
+    assert "Airflow runs already" in capsys.readouterr().out
+    with create_session() as session:
+        assert session.get_one(DagModel, "navaids").is_paused, "as it was before"
+
+
+def test_backfill_run__waits_for_another_that_would_be_in_its_way(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It would pause the DAG again that another one has unpaused, or stop the Airflow that makes its runs."""
+    order = []
+
+    def second() -> None:
+        with backfill._alone("navaids", "another back-fill"):
+            order.append("second")
+
+    other = threading.Thread(target=second)
+    with backfill._alone("navaids", "another back-fill"), backfill._alone("airflow", "somebody"):
+        other.start()
+        other.join(0.5)
+        assert other.is_alive()
+        order.append("first")
+    other.join()
+    assert order == ["first", "second"]
+    said = "backfill: another back-fill is at work; this one waits until it has ended\n"
+    assert capsys.readouterr().out == said
+
+
+def test_backfill_run__keeps_airflows_output_where_nobody_else_reads_it(
+    database: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first start prints a password."""
+    backfill.LOG.parent.mkdir(parents=True, exist_ok=True)
+    backfill.LOG.touch(0o644)
+    backfill.LOG.chmod(0o644)
+    ended = mock.Mock(poll=lambda: 1)
+    monkeypatch.setattr(backfill.subprocess, "Popen", lambda *_, **__: ended)
+    with pytest.raises(SystemExit, match="Airflow ended while it started"), backfill._airflow("navaids"):
+        raise AssertionError
+    assert stat.S_IMODE(backfill.LOG.stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("wrong", [["2022-13-01", "2022-12-01"], ["2022-01-01"], ["2022-01-01", "May"]])

@@ -190,9 +190,10 @@ def test_airflow__housekeeping_of_a_lake_elsewhere_leaves_its_files_and_deletes_
     fake_airflow: Path,
 ) -> None:
     write_script(fake_airflow / "venv/bin/python", "#!/bin/sh\necho 2023-03-03\n")
-    done = run("airflow", "housekeeping", "30", EPSJOIN_LAKE="s3://bucket/lake")
+    done = run("airflow", "housekeeping", "30", EPSJOIN_LAKE="s3://user:hunter2@bucket/lake")
     assert done.stdout.splitlines()[0].startswith("arguments: db clean ")
-    assert "s3://bucket/lake is not on this machine, its files stay" in done.stderr
+    assert "the lake (s3) is not on this machine, its files stay" in done.stderr
+    assert "hunter2" not in done.stderr
 
 
 @pytest.mark.parametrize("days", ["6", "0", "-1", "x"])

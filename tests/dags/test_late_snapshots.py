@@ -87,6 +87,20 @@ def test_run__whose_time_to_wait_is_over_is_skipped_at_once(
     assert fake_spark.jobs == ["ingest"]
 
 
+def test_run__of_a_command_that_makes_one_try_is_skipped_at_once(
+    database: None, fake_spark: FakeSpark, rest: TestClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by ``bin/airflow run``."""
+    monkeypatch.setenv("EPSJOIN_WAITS", "no")
+    page = tmp_path / "tides.py"
+    page.write_text(PAGE)
+    fake_spark.ends("ingest", 5, "epsjoin: no snapshot")
+    scheduler = Scheduler(DagBag(page), only=["ingest"], with_schedule=False)
+    start(scheduler, rest, YESTERDAY)
+    assert state_of(YESTERDAY)[1] == "skipped"
+    scheduler.close()
+
+
 def test_time_to_wait__of_nothing_is_refused() -> None:
     with pytest.raises(ValueError, match="wait_for_snapshot of tides must be a span of time above zero"):
         epsilon_join(

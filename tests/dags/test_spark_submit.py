@@ -263,8 +263,9 @@ def test_spark_submit__wants_the_drivers_address_for_other_machines(
     )
     assert shipping.jobs == []
     assert run("spark-submit", "--conf", "spark.driver.host=here", *job).returncode == 0
-    (tmp_path / "more.conf").write_text("spark.driver.host  here\n")
-    assert run("spark-submit", *job, EPSJOIN_CONF=str(tmp_path / "more.conf")).returncode == 0
+    for line in ("spark.driver.host  here\n", "\tspark.driver.host\there\n", "spark.driver.host=here"):
+        (tmp_path / "more.conf").write_text(line)
+        assert run("spark-submit", *job, EPSJOIN_CONF=str(tmp_path / "more.conf")).returncode == 0
 
 
 def properties_file(fake_spark: FakeSpark) -> Path:
@@ -283,15 +284,17 @@ def test_spark_submit__adds_the_clusters_secret_but_to_no_command_line(
     assert properties_file(shipping) == REPOSITORY / "conf" / "small.conf", "another cluster"
     (shipping.root / "calls" / "000-report").unlink()
 
-    (tmp_path / "more.conf").write_text("spark.executor.memory 3g\n")
+    (tmp_path / "more.conf").write_text("spark.executor.memory 3g")  # a last line without an end
     run(
         *("spark-submit", "--master", "spark://127.0.0.1:7077", "/x/jobs/ingest.py"),
         EPSJOIN_CONF=str(tmp_path / "more.conf"),
     )
     file = properties_file(shipping)
     try:
-        profile = (REPOSITORY / "conf" / "small.conf").read_text()
-        assert file.read_text() == profile + "spark.executor.memory 3g\nspark.authenticate.secret pssst\n"
+        profile = (REPOSITORY / "conf" / "small.conf").read_text().splitlines()
+        lines = [line for line in file.read_text().splitlines() if line]
+        own = ["spark.executor.memory 3g", "spark.authenticate.secret pssst"]
+        assert lines == [*filter(None, profile), *own]
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert "pssst" not in shipping.calls_text()
         assert "pssst" not in str(shipping.environment)
