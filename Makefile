@@ -1,4 +1,7 @@
 # Everything that is done with this project, by name. Needs Python 3.11, 3.12 or 3.13, a JDK 17 and make.
+ifneq ($(words $(CURDIR)),1)
+$(error the folder of the project is "$(CURDIR)", and make cannot work where names have blanks: move it)
+endif
 # The newest Python is taken; where no supported one works, any python3 runs the doctor, which says so.
 PYTHONS ?= $(shell bin/find-pythons)
 PYTHON ?= $(or $(firstword $(PYTHONS)),python3)

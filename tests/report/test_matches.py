@@ -180,6 +180,8 @@ def test_distances__have_a_panel_for_each_criterion_that_ends_at_eps(example: Ma
 def test_map__without_a_place_says_so(example: MatchFindings) -> None:
     found = dataclasses.replace(example, is_on_map=False)
     assert "No criterion is a place" in figure.to_svg(draw_matches(found), "map", "Map")
+    assert "Coastlines" in matches.render_matches(example)
+    assert "Coastlines" not in matches.render_matches(found)
 
 
 def test_write_matches__writes_files_that_airflow_shows(example: MatchFindings, tmp_path: Path) -> None:

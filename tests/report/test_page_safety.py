@@ -23,12 +23,14 @@ REPOSITORY = Path(__file__).parents[2]
 
 
 EVIL = "<script>alert('x')</script>\"&"
+HIDDEN = "\x00\x1b\x85\ufffe\u2028"
+"""What a page may not have, or what a shell would obey."""
 
 
 def poisoned(value: Any) -> Any:
-    """The same with a script tag in every text, key and column name."""
+    """The same with a script tag, and what is not to be seen, in every text, key and column name."""
     if isinstance(value, str):
-        return value + EVIL
+        return value + EVIL + HIDDEN
     if isinstance(value, Mapping):
         return {key: poisoned(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
@@ -44,11 +46,15 @@ def test_page__escapes_whatever_came_from_the_data(example: Findings) -> None:
     evil["params"] = {**evil["params"], EVIL: EVIL}
     evil["counters"] = {EVIL: {EVIL: 1.0}}
     evil["quarantine_reasons"] = {EVIL: 3}
-    evil["trends"] = [{**row, "run": row["run"].removesuffix(EVIL)} for row in evil["trends"]]  # a date
+    evil["trends"] = [
+        {**row, "run": row["run"].removesuffix(EVIL + HIDDEN)} for row in evil["trends"]
+    ]  # a date
     evil["epsilon"] = {**evil["epsilon"], "exponent": None, "note": EVIL}
     found = page.render(dataclasses.replace(example, **evil))
     assert "<script" not in found.lower()
     assert "&lt;script&gt;" in found
+    assert not set(HIDDEN) & set(found)
+    assert r"\x00\x1b\x85\ufffe\u2028" in found
     text = Reader(found).words
     for what in ("params", "title", "label", "source", "raw", "reason", "unit"):
         assert EVIL in text, what

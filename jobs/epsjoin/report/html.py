@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.resources
 from collections.abc import Mapping, Sequence
 from functools import cache
+from unicodedata import category
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
@@ -21,11 +22,24 @@ def render_template(name: str, **values: object) -> str:
     return _environment().get_template(name).render(**values)
 
 
+def _visible(value: object) -> object:
+    """Write out what HTML may not have, such as control characters in text from the data."""
+    if not isinstance(value, str) or isinstance(value, Markup) or value.isprintable():
+        return value
+    hidden = {c for c in value if category(c) in _INVISIBLE} - {"\n", "\t"}
+    return "".join(c.encode("unicode_escape").decode() if c in hidden else c for c in value)
+
+
+_INVISIBLE = ("Cc", "Cs", "Cn", "Zl", "Zp")
+"""Categories of Unicode: controls, halves of characters, what is no character, separators of lines."""
+
+
 @cache
 def _environment() -> Environment:
     """Make what all templates see; it keeps those that it has compiled."""
     environment = Environment(
         autoescape=True,
+        finalize=_visible,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

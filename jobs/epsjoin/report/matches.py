@@ -168,7 +168,9 @@ def _fraction(part: int, n: int) -> str:
 def _describe_map(findings: MatchFindings) -> str:
     n_drawn = len(findings.map_pairs) + len(findings.map_left) + len(findings.map_right)
     n = findings.n_pairs + findings.n_left_alone + findings.n_right_alone
-    sample = f"{words.count(n_drawn)} of {words.count(n)}. " if findings.is_on_map and n_drawn < n else ""
+    if not findings.is_on_map:
+        return ""
+    sample = f"{words.count(n_drawn)} of {words.count(n)}. " if n_drawn < n else ""
     return (
         f"{sample}A match is a line from the record of {findings.dataset}, a dot, to that of "
         f"{findings.partner.dataset}. Coastlines: Natural Earth, 1:110 million."

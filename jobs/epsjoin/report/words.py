@@ -199,7 +199,7 @@ def degrees(value: float, positive: str, negative: str) -> str:
     value = (value + 180) % 360 - 180 if abs(value) > 180 else value
     if abs(value) < 1e-9:
         return "0°"
-    return f"{abs(value):.6g}° {positive if value > 0 else negative}"
+    return f"{abs(value):.8g}° {positive if value > 0 else negative}"
 
 
 def tick(value: float) -> str:

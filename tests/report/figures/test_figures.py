@@ -3,6 +3,7 @@ import re
 import struct
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ import pytest
 from matplotlib.collections import PathCollection
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from epsjoin.findings import NOISE, Findings
-from epsjoin.report.figures import charts, figure, maps, trends
+from epsjoin.report.figures import base_map, charts, figure, maps, trends
 from epsjoin.report.figures.figure import Plot
 from tests.bytecode import BYTECODE
 from tests.drawn_once import DrawnOnce
@@ -186,6 +188,45 @@ def test_draw_map__is_true_to_scale_at_its_latitude(example: Findings) -> None:
     fig = maps.draw_map(example)
     south, north = fig.axes[0].get_ylim()
     assert fig.axes[0].get_aspect() == pytest.approx(1 / np.cos(np.radians((south + north) / 2)))
+
+
+EXTENTS = {
+    "the world": ((-180.0, -90.0), (180.0, 90.0)),
+    "Germany": ((5.8, 47.2), (15.1, 55.1)),
+    "Portugal": ((-9.6, 36.9), (-6.1, 42.2)),
+    "Chile": ((-75.7, -55.9), (-66.9, -17.5)),
+    "across 180": ((179.5, -20.0), (180.3, -10.0)),
+    "a block of houses": ((11.5, 48.1), (11.5008, 48.1008)),
+    "a garden": ((11.5, 48.1), (11.50004, 48.10004)),
+}
+
+
+@pytest.mark.parametrize("extent", EXTENTS)
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["noise", "other clusters", "largest clusters", "outliers"],
+        ["1,234,567 only in some_data_of_yours"] * 3,
+    ],
+)
+def test_new_map__has_legend_and_degrees_within_the_picture_and_apart(
+    nothing: Findings, extent: str, labels: list[str]
+) -> None:
+    @figure.use_style
+    def draw(_: Findings) -> Figure:
+        fig, ax = base_map.new_map(("lon", "lat"), True, *EXTENTS[extent])
+        base_map.put_legend(ax, [Line2D([], [], marker="o", label=label) for label in labels], 4)
+        fig.canvas.draw()
+        return fig
+
+    fig = draw(nothing)
+    (ax,) = fig.axes
+    legend = ax.get_legend().get_window_extent()
+    assert 0 <= legend.x0 < legend.x1 <= fig.bbox.width
+    degrees = [label.get_window_extent() for label in ax.get_xticklabels()]
+    assert 1 <= len(degrees) <= 8
+    assert all(left.x1 < right.x0 for left, right in pairwise(degrees))
+    assert 1 <= len(ax.get_yticklabels()) <= 8
 
 
 def test_draw_map__becomes_a_picture_where_points_are_many(example: Findings) -> None:

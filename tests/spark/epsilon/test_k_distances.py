@@ -13,7 +13,14 @@ from pyspark.sql import SparkSession
 from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.report.page import render
-from epsjoin.spark.epsilon.k_distances import FACTORS, PairCounts, k_distances, other_eps
+from epsjoin.spark.epsilon.k_distances import (
+    FACTORS,
+    KDistances,
+    PairCounts,
+    find_knee,
+    k_distances,
+    other_eps,
+)
 from epsjoin.spark.job import Job
 from epsjoin.spark.report.gather import gather
 from epsjoin.spark.stored import StoredSlice
@@ -102,6 +109,12 @@ def test_k_distances__of_far_points_need_no_fit(make_job: JobMaker, tmp_path: Pa
     assert {row["pairs"] for row in found.other_eps} == {None}
     assert [row["share"] for row in found.other_eps if not row["is_knee"]] == [0.0] * 7
     assert "None" not in render(found)
+
+
+def test_find_knee__of_equal_points_finds_none() -> None:
+    distances, everybody = np.array([0.125, 0.25, 0.5]), np.ones(3)
+    assert find_knee(KDistances(distances, everybody)) is None
+    assert find_knee(KDistances(distances, np.array([0.9, 0.95, 1.0]))) == 0.125
 
 
 def test_k_distances__of_a_slice_of_the_contract_before_end_at_eps(of_some_rows: Job, tmp_path: Path) -> None:

@@ -21,7 +21,6 @@ from epsjoin.errors import TableError
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
 from epsjoin.local.metric import get_metric
-from epsjoin.local.neighbours.rank import robust_spread
 from epsjoin.local.scratch import ScratchFiles
 from epsjoin.spark.cluster.from_pairs import CLUSTERS
 from epsjoin.spark.join.pairs import PAIRS
@@ -113,11 +112,26 @@ def test_rank_points__are_the_definition_however_far_the_neighbours_are(
     scores = slow_outliers.lof(IDS, pairs_within(1000.0), k)
     assert {row["id"]: (row["k_distance"], row["lof"]) for row in rows} == scores
     assert {row["id"]: row["rank"] for row in rows} == slow_outliers.rank([(i, *scores[i]) for i in IDS])
-    usual = Usual(*robust_spread(LATTICE), ("a", "b", "c"))
+    usual = Usual.of(LATTICE, ("a", "b", "c"), get_metric("euclidean"))
     of_first = np.array([POINTS[IDS.index(row["id"])] for row in rows[:5]])
     words = usual.describe(of_first).to_pylist()
     assert [row["dimensions"] for row in rows] == words + [None] * (len(POINTS) - 5)
     assert words[0].startswith("a +")
+
+
+def test_usual__of_longitudes_across_180_degrees_counts_the_shorter_way_round() -> None:
+    rng = np.random.default_rng(1)
+    places = np.column_stack([rng.normal(-17.0, 0.1, 500), rng.normal(180.0, 0.1, 500)])
+    places[:, 1] = (places[:, 1] + 180.0) % 360.0 - 180.0
+    assert np.ptp(places[:, 1]) > 359
+    usual = Usual.of(places, ("lat", "lon"), get_metric("haversine"))
+    assert abs(abs(usual.centre[1]) - 180.0) < 0.1
+    far = np.array([[-17.0, 179.0], [-17.0, -179.0]])
+    for words, sign in zip(usual.describe(far).to_pylist(), "-+", strict=True):
+        name, z = words.split(", ")[0].split(" ")
+        assert name == "lon"
+        assert z[0] == sign
+        assert 8 < abs(float(z)) < 13
 
 
 @pytest.mark.parametrize("max_on_driver", WAYS)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
+from matplotlib.transforms import blended_transform_factory
 from numpy.typing import NDArray
 
+from epsjoin.local.neighbours.rank import widest_gap
 from epsjoin.report import words
 from epsjoin.report.figures.coastlines import find_coastlines
 from epsjoin.report.figures.figure import FAINT, WIDTH_IN, clean_line, new_axes
@@ -20,6 +25,12 @@ MAX_MARKS = 2000
 
 MIN_MAP_HEIGHT_IN, MAX_MAP_HEIGHT_IN = 1.4, 4.2
 """Bounds of the map's height, in inches."""
+
+_MIN_LEGEND_POINTS = 4.0
+"""Size below which words are not made smaller."""
+
+_STEPS = (*(n * 10.0**power for power in range(-6, 0) for n in (1, 2, 5)), 1, 2, 5, 10, 15, 30, 60, 90, 360)
+"""Degrees between two lines of a map, one of which is taken."""
 
 
 def new_map(
@@ -53,28 +64,34 @@ def new_map(
 
 
 def put_legend(ax: Axes, handles: Sequence[Line2D], ncols: int) -> None:
-    """Explain the marks above the map, at its left."""
-    ax.legend(
-        handles=handles,
-        loc="lower left",
-        bbox_to_anchor=(0, 1),
-        ncols=ncols,
-        frameon=False,
-        borderaxespad=0.2,
-        handletextpad=0,
-        columnspacing=0.8,
-    )
+    """Explain the marks above the map, from where a map of the full width begins: a narrow one has no room.
+
+    Words that would end beyond the picture are written smaller.
+    """
+    figure, left = ax.figure, ax.get_position(original=True).x0
+    size = FontProperties(size=rcParams["legend.fontsize"]).get_size_in_points()
+    while size > _MIN_LEGEND_POINTS:
+        legend = ax.legend(
+            handles=handles,
+            loc="lower left",
+            bbox_to_anchor=(left, 1),
+            bbox_transform=blended_transform_factory(figure.transFigure, ax.transAxes),
+            ncols=ncols,
+            fontsize=size,
+            frameon=False,
+            borderaxespad=0.2,
+            handletextpad=0,
+            columnspacing=0.8,
+        )
+        if legend.get_window_extent().width <= (1 - left) * figure.bbox.width:
+            return
+        size -= 0.5
 
 
 def shift_longitudes(points: NDArray[np.float64]) -> NDArray[np.float64]:
     """Shift longitudes beyond the widest gap by 360°, so that data across 180° stays together."""
-    longitudes = np.unique(points[:, 0])
-    gaps = np.diff(longitudes, append=longitudes[0] + 360)
-    widest = int(gaps.argmax())
-    if gaps[widest] < max(30, 2 * gaps[-1]):
-        return points  # cutting at 180° is as good
     moved = points.copy()
-    moved[moved[:, 0] > longitudes[widest], 0] -= 360
+    moved[moved[:, 0] > widest_gap(points[:, 0]), 0] -= 360
     return moved
 
 
@@ -111,10 +128,14 @@ def _draw_axes(ax: Axes, names: tuple[str, str], is_geographic: bool) -> None:
         if not y_name:
             ax.yaxis.set_visible(False)
         return
-    for axis, hemispheres in ((ax.xaxis, ("E", "W")), (ax.yaxis, ("N", "S"))):
+    ax.apply_aspect()
+    width = ax.get_position().width * WIDTH_IN
+    for axis, hemispheres, is_wide in ((ax.xaxis, ("E", "W"), True), (ax.yaxis, ("N", "S"), False)):
         low, high = axis.get_view_interval()
         step = next(
-            (s for s in (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30) if (high - low) / s <= 7), 60
+            step
+            for step in _STEPS
+            if (high - low) / step <= 7 and (not is_wide or (high - low) / step * _label_width(step) <= width)
         )
         axis.set_major_locator(
             FixedLocator((np.arange(np.ceil(low / step), np.floor(high / step) + 1) * step).tolist())
@@ -122,6 +143,11 @@ def _draw_axes(ax: Axes, names: tuple[str, str], is_geographic: bool) -> None:
         axis.set_major_formatter(FuncFormatter(lambda value, _, h=hemispheres: words.degrees(value, *h)))
     ax.tick_params(axis="x", pad=6)  # otherwise the two numbers at the corner touch
     ax.grid(visible=True)
+
+
+def _label_width(step: float) -> float:
+    """Width of a longitude with the decimals that such steps need, in inches."""
+    return 0.5 + 0.075 * max(0, -math.floor(math.log10(step)))
 
 
 def _draw_coastlines(ax: Axes, lines: Sequence[NDArray[np.float64]]) -> None:

@@ -100,6 +100,10 @@ def use_style(plot: Plot[FindingsT]) -> Plot[FindingsT]:
     return draw
 
 
+_NOT_IN_XML = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\u2028\\u2029\\ufffe\\uffff]")
+"""Characters of a text, such as a unit, that would break a picture."""
+
+
 def to_svg(fig: Figure, name: str, label: str) -> str:
     """Write the figure as an ``<svg>`` element for an HTML page, the same bytes every time.
 
@@ -116,7 +120,8 @@ def to_svg(fig: Figure, name: str, label: str) -> str:
     buffer = io.BytesIO()
     with mpl.rc_context(STYLE):
         fig.savefig(buffer, format="svg", dpi=190, transparent=True)
-    root = ElementTree.fromstring(buffer.getvalue())  # noqa: S314  # not foreign: written two lines above
+    svg = _NOT_IN_XML.sub(" ", buffer.getvalue().decode())
+    root = ElementTree.fromstring(svg)  # noqa: S314  # not foreign: written three lines above
     for child in list(root):
         if _strip_namespace(child.tag) == "metadata":
             root.remove(child)

@@ -141,7 +141,7 @@ def find_knee(curve: KDistances) -> float | None:
     """
     known = curve.share > 0
     distance, share = curve.distance[known], curve.share[known]
-    if not len(share) or share[-1] < 1 or distance[0] == distance[-1]:
+    if not len(share) or share[-1] < 1 or share[0] == 1:
         return None
     height = share - (distance - distance[0]) / (distance[-1] - distance[0])
     return round_up(float(distance[int(np.argmax(height))]))

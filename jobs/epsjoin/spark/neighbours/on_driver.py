@@ -19,7 +19,7 @@ from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.from_pairs import NearestOfRows, complete
 from epsjoin.local.neighbours.lof import lof_of_nearest
-from epsjoin.local.neighbours.rank import order_by_outlyingness, robust_spread
+from epsjoin.local.neighbours.rank import order_by_outlyingness
 from epsjoin.local.scratch import MakeArray, ScratchFiles, scratch_root
 from epsjoin.local.sweep.sweeping import check_n_jobs
 from epsjoin.spark.neighbours.ranked import MAX_EXPLAINED, OUTLIERS, Usual, check_near
@@ -113,7 +113,7 @@ def rank_on_driver(
     index = index_ids(known.ids)
 
     def find_usual() -> Usual:
-        return Usual(*robust_spread(draw(known.ids, coordinates)), tuple(names))
+        return Usual.of(draw(known.ids, coordinates), names, metric)
 
     if k < n:
         is_searched = known.degree <= k  # a point counts itself

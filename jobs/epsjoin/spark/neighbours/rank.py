@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 from epsjoin.console import counted
 from epsjoin.errors import TableError
 from epsjoin.local.metric import Metric
-from epsjoin.local.neighbours.rank import robust_spread
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.neighbours.cell import CELL_BYTES
@@ -87,7 +86,7 @@ def rank_points(
     make = room_on_driver(points.n, sample.shape[1], k, max_on_driver)
     if make is None or not _may_collect(points.n, sample.shape[1], pairs, max_on_driver):
         _check_inputs(points, clusters, pairs, are_candidates)
-        usual = Usual(*robust_spread(sample), tuple(names))
+        usual = Usual.of(sample, names, metric)
         return _rank_by_spark(points, clusters, _score(points, sample, k, metric, cell_bytes), usual, done)
     of_pairs = pairs.run(iter)  # the driver reads them in another thread, which asks no session
     inputs = DriverInputs(_collect(points.rows), _collect(clusters), of_pairs)

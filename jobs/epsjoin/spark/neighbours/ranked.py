@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from epsjoin.errors import TableError
-from epsjoin.local.neighbours.rank import deviating_dimensions
+from epsjoin.local.metric import Metric
+from epsjoin.local.neighbours.rank import deviating_dimensions, robust_spread, widest_gap
 
 MAX_EXPLAINED = 10_000
 """Number of the first ranks whose ``dimensions`` are said in words."""
@@ -33,16 +35,36 @@ def check_near(found: int, expected: int, are_candidates: bool = False) -> None:
 
 
 class Usual(NamedTuple):
-    """The usual values in each dimension and its name; they explain why a point is far out."""
+    """The usual values in each dimension and its name; they explain why a point is far out.
+
+    Parameters
+    ----------
+    centre, spread : (d,) float64, see :func:`epsjoin.local.neighbours.rank.robust_spread`.
+    names : of the dimensions.
+    is_circle : whether the second dimension is a longitude: values differ by the shorter way round.
+    """
 
     centre: NDArray[np.float64]
     spread: NDArray[np.float64]
     names: tuple[str, ...]
+    is_circle: bool
+
+    @classmethod
+    def of(cls, sample: NDArray[np.float64], names: Sequence[str], metric: Metric) -> Usual:
+        """Tell what is usual from a sample of the points."""
+        is_circle = metric.name == "haversine"
+        if is_circle and len(sample):
+            sample = sample.copy()
+            sample[sample[:, 1] > widest_gap(sample[:, 1]), 1] -= 360.0
+        return cls(*robust_spread(sample), tuple(names), is_circle)
 
     def describe(self, points: NDArray[np.float64]) -> pa.Array:
         """Say in words in which dimensions each point deviates most: a column of strings."""
         if not len(points):
             return pa.array([], pa.string())
+        if self.is_circle:
+            points, middle = points.copy(), self.centre[1]
+            points[:, 1] = middle + (points[:, 1] - middle + 180.0) % 360.0 - 180.0
         found = deviating_dimensions(points, self.centre, self.spread)
         names = pa.array(self.names, pa.string())
         words = [
