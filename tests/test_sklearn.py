@@ -169,6 +169,8 @@ def test_n_jobs__are_those_of_joblib(monkeypatch):
         ({"algorithm": "magic"}, "algorithm must be one of auto, ball_tree, kd_tree, brute, not 'magic'"),
         ({"min_samples": 0}, "min_samples must be a whole number, at least 1, not 0"),
         ({"eps": 0.0}, "eps must be a finite number above 0"),
+        ({"metric": ["cosine"]}, "metric must be one of"),
+        ({"metric": "minkowski", "p": [1]}, "minkowski needs a finite p"),
     ],
 )
 def test_dbscan__refuses_parameters(parameters, says):

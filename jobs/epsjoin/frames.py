@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from epsjoin.errors import ArgumentError, needing_extra
 from epsjoin.kernels.arrays import Ints
-from epsjoin.local.arguments import check_points
+from epsjoin.local.arguments import check_points, unrounded
 from epsjoin.local.join.arrays import join, self_join
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.knn import knn_join
@@ -76,7 +76,8 @@ def join_frames(
     ----------
     left, right : pandas or polars DataFrames, Arrow tables, or objects with ``__arrow_c_stream__``; not
         modified. Without ``right``, the pairs are of rows of ``left``.
-    eps, metric, weights, n_jobs, max_pairs : see :func:`epsjoin.self_join`.
+    eps, metric, weights, n_jobs, max_pairs : see :func:`epsjoin.self_join`. "semi" and "anti" have no pairs,
+        and no maximum of them.
     columns : names of the columns of coordinates, in both frames; or the name of one column, of numbers or of
         vectors.
     id : name of the column, of any type, that tells the rows apart in the result, in both frames. By default
@@ -217,7 +218,8 @@ def _coordinates(name: str, frame: Any, columns: str | Sequence[str]) -> NDArray
         if not len(vectors):
             return np.empty((0, 1))  # of how many, nobody knows
         try:
-            made = np.array(vectors.tolist() if vectors.dtype.kind == "O" else vectors)
+            given = vectors.tolist() if vectors.dtype.kind == "O" else vectors
+            made = unrounded(given, np.array(given))
         except ValueError as error:
             raise ArgumentError(
                 f"{name}, column {columns!r}, must have vectors of one length, none of them missing"

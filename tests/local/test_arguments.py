@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse
 
@@ -73,7 +74,7 @@ def test_check_points__looks_at_all_rows_some_at_once_and_range_by_range(monkeyp
         (np.array([[2**64 - 1]], dtype=np.uint64), "row 0, column 0 is 18446744073709551615"),
         ([1.0, 2.0], r"queries must have the shape \(n, d\) with d at least 1, not \(2,\)"),
         (np.empty((3, 0)), r"not \(3, 0\)"),
-        ([[1.0, 2.0], [3.0]], r"queries must have the shape \(n, d\): "),
+        ([[1.0, 2.0], [3.0]], r"queries must have rows of one length: "),
         ([["a"]], "queries must be floats of at most 64 bits or integers, not <U1"),
         ([[1j]], "not complex128"),
         ([[1.0, 2], [True, None]], "queries must be numbers; row 1, column 1 is None"),
@@ -81,6 +82,10 @@ def test_check_points__looks_at_all_rows_some_at_once_and_range_by_range(monkeyp
         (np.array([[1.5], [2**53 + 1]], object), "float64 can hold; row 1, column 0 is 9007199254740993"),
         (np.array([[1.5], [10**400]], object), "queries must be integers that float64 can hold: "),
         (np.array([[1.5, math.nan]], object), "queries must be finite; row 0, column 1 is nan"),
+        ([[2**53 + 1, 0.5], [0, 0.5]], "float64 can hold; row 0, column 0 is 9007199254740993"),
+        ([[0, 0.5], [2**63 + 1, -1]], "float64 can hold; row 1, column 0 is 9223372036854775809"),
+        (pandas.DataFrame({"i": [0, 2**53 + 1], "x": [0.5, 0.5]}), "row 1, column 0 is 9007199254740993"),
+        ([[2**53 + 2, math.nan]], "queries must be finite; row 0, column 1 is nan"),
         (np.ma.array([[1.0, 2.0]], mask=[[False, True]]), "queries must have no masked values, not 1"),
         (scipy.sparse.csr_matrix(np.eye(2)), r"must be a dense array, not a sparse one; queries.toarray\(\)"),
         (scipy.sparse.coo_array(np.eye(2)), "must be a dense array"),

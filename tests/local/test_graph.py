@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import epsjoin
-from epsjoin import Pairs
+from epsjoin import Pairs, RowPairs
 from epsjoin.errors import ArgumentError
 from oracles import examples
 from oracles.join import between, brute_force
@@ -81,3 +81,20 @@ def test_graph__refuses_what_is_none(pairs, n, values, says):
     left, right = (np.array(rows) for rows in pairs)
     with pytest.raises(ArgumentError, match=says):
         epsjoin.as_graph(Pairs(left, right, np.ones(len(left))), n, values=values)
+
+
+@pytest.mark.parametrize(
+    ("found", "says"),
+    [
+        (
+            Pairs(np.zeros(2, int), np.array([1, 2]), np.ones(1)),
+            "equally long, not left 2, right 2, distance 1",
+        ),
+        (Pairs(np.zeros(1), np.ones(1), np.ones(1)), "left must be a one-dimensional array of int64"),
+        (RowPairs(np.zeros(2, np.int32), np.ones(1, np.int32)), "equally long, not left 2, right 1"),
+        ((np.zeros(1, int), np.ones(1, int), np.ones(1)), "must be Pairs, RowPairs or KNearest, not tuple"),
+    ],
+)
+def test_graph__refuses_columns_that_no_join_has_made(found, says):
+    with pytest.raises(ArgumentError, match=says):
+        epsjoin.as_graph(found, 3)

@@ -104,6 +104,12 @@ def test_cosine__embeds_directions():
     ("call", "message"),
     [
         (lambda: get_metric("cosinus"), "unknown metric 'cosinus'; known are euclidean, manhattan"),
+        (lambda: get_metric(["cosine"]), "unknown metric .'cosine'.; known are"),
+        (lambda: self_join([[1.0], [2.0]], [[0.1], [0.1, 0.2]]), "eps must have rows of one length"),
+        (
+            lambda: self_join([[1.0]], 1.0, weights=[[1], [1, 2]]),
+            "weights must have rows of one length",
+        ),
         (lambda: get_metric("minkowski"), "minkowski needs a finite p of at least 1"),
         (lambda: get_metric("minkowski", 0.5), "not 0.5"),
         (lambda: get_metric("minkowski", math.inf), "p = inf is chebyshev"),

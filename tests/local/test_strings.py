@@ -68,6 +68,14 @@ def test_join__of_many_equal_strings_is_refused_at_once() -> None:
         string_join(["a", "b", "c", "d"], 1, max_pairs=5)
 
 
+@pytest.mark.parametrize("k", [10**8, 10**19])
+def test_join__of_a_k_beyond_all_lengths_is_that_of_the_longest(k: int) -> None:
+    strings = ["a", "bb", "", "abc"]
+    for found, expected in zip(string_join(strings, k), string_join(strings, 3), strict=True):
+        assert found.tolist() == expected.tolist()
+    assert len(string_join(strings, k).left) == 6
+
+
 def test_join__of_none_is_empty() -> None:
     assert listed(string_join([], 2)) == []
     assert listed(string_join(["", ""], 0)) == [(0, 1, 0.0)]

@@ -274,13 +274,28 @@ def test_lower_eps__holds_after_a_stop(tmp_path):
         ({"columns": ["x"]}, "columns and id are of files"),
         ({"left": "nowhere.parquet"}, "nowhere.parquet is no file"),
         ({"left": iter([POINTS]), "shuffle": 1}, "an iterator is read as it comes"),
+        ({"left": POINTS[:10], "shuffle": -1}, "shuffle must be a whole number, at least 0, not -1"),
         ({"left": 3.0}, "a table must be an array"),
+        ({"left": iter(["abc"])}, "a table must be an array"),
+        ({"left": [[1.0], [1.0, 2.0]]}, "a table must have rows of one length"),
+        ({"left": np.ma.array([[1.0], [2.0]], mask=[[True], [False]])}, "must have no masked values, not 1"),
+        ({"left": iter([(np.arange(9), POINTS[:10])])}, "ids must be one per row, 10, not 9"),
         ({"counters": []}, "counters must be a dictionary"),
     ],
 )
 def test_progressive_join__refuses(arguments, message):
     with pytest.raises(ArgumentError, match=message):
         progressive_join(**{"left": POINTS[:10], "on": Similarity(EPS), **arguments})
+
+
+def test_progressive_join__refuses_chunks_of_which_some_have_ids():
+    """Row numbers are no ids: of runs on disk the one would stand for the other."""
+    for chunks in ([POINTS[:9], (np.arange(9), POINTS[9:18])], [(np.arange(9), POINTS[:9]), POINTS[9:18]]):
+        with (
+            pytest.raises(ArgumentError, match="chunks must all have ids, or none"),
+            progressive_join(iter(chunks), on=Similarity(EPS)) as found,
+        ):
+            list(found)
 
 
 def test_progressive_join__refuses_what_files_hold(tmp_path):

@@ -19,6 +19,25 @@ _LOOKED_AT = 1 << 16
 """Number of coordinates that are looked at in one call of NumPy."""
 
 
+def as_array(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Return ``values`` as an array; without a copy where that is possible.
+
+    Raises
+    ------
+    ArgumentError
+        Some values are masked, or rows have different lengths.
+    """
+    if isinstance(values, np.ma.MaskedArray) and np.any(values.mask):
+        raise ArgumentError(
+            f"{name} must have no masked values, not {np.count_nonzero(values.mask)}; "
+            "leave such rows out, or fill the values"
+        )
+    try:
+        return np.asarray(values)
+    except ValueError as error:
+        raise ArgumentError(f"{name} must have rows of one length: {error}") from error
+
+
 def int_column(name: str, values: npt.ArrayLike) -> Ints:
     """Return ``values`` as a contiguous one-dimensional int64 array; without a copy where that is possible.
 
@@ -27,7 +46,7 @@ def int_column(name: str, values: npt.ArrayLike) -> Ints:
     ArgumentError
         The values are not one-dimensional, or not whole numbers that int64 can hold by their type.
     """
-    array = np.asarray(values)
+    array = as_array(name, values)
     if array.ndim != 1 or (array.size and not np.can_cast(array.dtype, np.int64, "safe")):
         remedy = ""
         if name == "ids" and array.ndim == 1:
@@ -47,7 +66,7 @@ def distance_column(name: str, values: npt.ArrayLike) -> Floats:
     ArgumentError
         The values are not one-dimensional or not numbers, or one of them is negative or NaN.
     """
-    array = np.asarray(values)
+    array = as_array(name, values)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "fiu"):
         raise ArgumentError(
             f"{name} must be a one-dimensional array of numbers, not {array.ndim}-dimensional {array.dtype}"
@@ -140,22 +159,23 @@ def _as_numbers(name: str, points: npt.ArrayLike) -> npt.NDArray[Any]:
         raise ArgumentError(
             f"{name} must be a dense array, not a sparse one; {name}.toarray() is dense, if memory allows it"
         )
-    if isinstance(points, np.ma.MaskedArray) and np.any(points.mask):
-        raise ArgumentError(
-            f"{name} must have no masked values, not {np.count_nonzero(points.mask)}; "
-            "leave such rows out, or fill the values"
-        )
-    try:
-        array = np.asarray(points)
-    except ValueError as error:  # rows of different length
-        raise ArgumentError(f"{name} must have the shape (n, d): {error}") from error
+    array = as_array(name, points)
     if array.ndim != 2 or array.shape[1] == 0:
         raise ArgumentError(f"{name} must have the shape (n, d) with d at least 1, not {array.shape}")
+    array = unrounded(points, array)
     if array.dtype.kind == "O":
         array = _numbers_of(name, array)
     if array.dtype.kind not in "fiub" or array.dtype.itemsize > 8:
         raise ArgumentError(f"{name} must be floats of at most 64 bits or integers, not {array.dtype}")
     return array
+
+
+def unrounded(values: npt.ArrayLike, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the array of some values; of objects where NumPy may have rounded integers beside floats."""
+    if array is values or array.dtype != np.float64 or not (np.abs(array) >= 2.0**53).any():
+        return array
+    of_pandas: Any = getattr(values, "astype", None)  # a frame would round them itself
+    return np.asarray(of_pandas(object) if of_pandas else values, object)
 
 
 def _as_float64(name: str, array: npt.NDArray[Any], ranges: Ranges = in_one_range) -> Floats:

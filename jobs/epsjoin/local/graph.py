@@ -11,9 +11,9 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats
 from epsjoin.kernels.join.graph import count_lower_upper, fill_both_ends
 from epsjoin.kernels.join.sort_pairs import RowNumbers
-from epsjoin.local.arguments import check_count
+from epsjoin.local.arguments import check_count, check_lengths, int_column
 from epsjoin.local.neighbours.search import KNearest
-from epsjoin.local.sweep.pairs import Pairs, RowPairs, row_type
+from epsjoin.local.sweep.pairs import Pairs, RowPairs, check_pairs, row_type
 
 _VALUES = ("distance", "ones")
 
@@ -78,8 +78,16 @@ def as_graph(
         raise ArgumentError(f"values must be one of {', '.join(_VALUES)}, not {values!r}")
     if isinstance(found, KNearest):
         return _of_nearest(found, check_count("n", n, 0), values)
-    left, right = found.left, found.right
-    distance = found.distance if isinstance(found, Pairs) and values == "distance" else np.empty(0)
+    left: RowNumbers
+    right: RowNumbers
+    if isinstance(found, Pairs):
+        left, right, distance = check_pairs(*found)
+    elif isinstance(found, RowPairs):
+        left, right, distance = _as_rows("left", found.left), _as_rows("right", found.right), np.empty(0)
+        check_lengths(left=left, right=right)
+    else:
+        raise ArgumentError(f"found must be Pairs, RowPairs or KNearest, not {type(found).__name__}")
+    distance = distance if values == "distance" else np.empty(0)
     is_one_table = not isinstance(n, tuple)
     shape = (check_count("n", n, 0),) * 2 if not isinstance(n, tuple) else _check_shape(n)
     _check_rows("left", left, shape[0])
@@ -94,6 +102,11 @@ def as_graph(
         return _both_ends(left, right, distance, shape)
     counts = np.bincount(left, minlength=shape[0])
     return _graph(counts, right, distance, shape)
+
+
+def _as_rows(name: str, rows: RowNumbers) -> RowNumbers:
+    """Row numbers in the type that they have, unless they are none."""
+    return rows if getattr(rows, "dtype", None) == np.int32 and rows.ndim == 1 else int_column(name, rows)
 
 
 def _of_nearest(found: KNearest, n: int, values: str) -> Graph:

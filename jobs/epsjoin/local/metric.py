@@ -264,8 +264,8 @@ def get_metric(name: str, p: float | None = None) -> Metric:
     >>> get_metric("minkowski", p=3)
     Metric(name='minkowski', p=3.0)
     """
-    name = ALIASES.get(name, name)
-    if name not in METRICS:
+    name = ALIASES.get(name, name) if isinstance(name, str) else name
+    if not isinstance(name, str) or name not in METRICS:
         raise ArgumentError(f"unknown metric {name!r}; known are {', '.join(METRICS)}")
     if name != "minkowski":
         if p is not None:

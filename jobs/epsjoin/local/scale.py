@@ -16,6 +16,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels import distances
 from epsjoin.kernels.arrays import Floats
 from epsjoin.kernels.distances import Decision
+from epsjoin.local.arguments import as_array
 from epsjoin.local.metric import METRICS, Metric
 
 _REACH = 2.0**31
@@ -110,22 +111,23 @@ def scale_metric(
     ArgumentError
         eps or weights of a wrong shape or value, or for a metric that does not add up dimensions.
     """
-    if np.ndim(eps) == 0 and weights is None:
+    is_one = np.ndim(as_array("eps", eps)) == 0
+    if is_one and weights is None:
         return metric, metric.check_eps(eps)
     n, d = points.shape
     if metric.name not in ("euclidean", "manhattan", "chebyshev", "minkowski"):
         raise ArgumentError(f"{metric.name} has no eps per dimension and no weights")
     divisors, threshold = np.ones(d), 1.0
-    if np.ndim(eps) == 0:
+    if is_one:
         threshold = metric.check_eps(eps)
     else:
-        divisors = np.asarray(eps)
+        divisors = as_array("eps", eps)
         is_number = divisors.shape == (d,) and divisors.dtype.kind in "fiu"
         if not is_number or not ((divisors > 0) & np.isfinite(divisors)).all():
             raise ArgumentError(
                 f"eps must be one number, or one per dimension ({d}), finite and above 0, not {eps!r}"
             )
-    given = np.ones(d) if weights is None else np.asarray(weights)
+    given = np.ones(d) if weights is None else as_array("weights", weights)
     if given.shape != (d,) or given.dtype.kind not in "fiu" or not ((given >= 0) & np.isfinite(given)).all():
         raise ArgumentError(
             f"weights must be one per dimension ({d}), finite and at least 0, not {weights!r}"

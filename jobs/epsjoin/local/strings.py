@@ -91,12 +91,14 @@ def string_join(
     join.refuse_more(count_equal(left.groups, right_groups))
     add_counts(join.counters, candidates=0)
     texts = left.firsts, (right or left).firsts
+    longest = max(int(np.diff(side.starts).max(initial=0)) for side in texts)
+    join = join._replace(k=min(join.k, longest))  # no two strings are farther apart
 
     def compare(candidates: Iterator[Pairs]) -> Iterator[Pairs]:
         for batch in candidates:
-            distances = edits_within(texts[0], batch.left, texts[1], batch.right, k)
+            distances = edits_within(texts[0], batch.left, texts[1], batch.right, join.k)
             add_counts(join.counters, candidates=int(np.count_nonzero(distances)))
-            near = (distances > 0) & (distances <= k)
+            near = (distances > 0) & (distances <= join.k)
             yield Pairs(batch.left[near], batch.right[near], distances[near].astype(np.float64))
 
     points = texts[0].counts(q, bins), texts[1].counts(q, bins)

@@ -34,13 +34,13 @@ def metric_of(name: Any, p: float | None, metric_params: dict[str, Any] | None) 
     if name == "minkowski":
         p = params.pop("p", p)
         p = 2.0 if p is None else p
-        if p in _BY_P:
+        if isinstance(p, (int, float)) and p in _BY_P:
             name = _BY_P[p]
         elif not params:
             return get_metric("minkowski", p)
     if params:
         raise ArgumentError(f"metric_params may hold p, for minkowski, not {', '.join(params)} for {name!r}")
-    if callable(name) or name not in _METRICS:
+    if not isinstance(name, str) or name not in _METRICS:
         known = ", ".join([*_METRICS, "minkowski"])
         raise ArgumentError(
             f"metric must be one of {known}, not {name!r}; precomputed distances and functions are not "

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
+import threading
 
 import numpy as np
 import pytest
@@ -101,3 +103,33 @@ def test_index__refuses_what_the_joins_refuse_and_stays_as_it_is():
         with pytest.raises(ArgumentError, match=says):
             call()
     assert repr(index) == "Index(2 rows x 2, euclidean)"
+
+
+def test_append__of_several_threads_loses_no_row_and_answers_are_of_one_moment():
+    random = np.random.default_rng(3)
+    index, rows = Index(random.random((50, 2))), random.random((3, 60, 2))
+    odd = []
+
+    def append(mine):
+        for row in mine:
+            index.append(row[None])
+
+    def ask():
+        while any(thread.is_alive() for thread in threads):
+            found = index.knn(None, 3)
+            if found.neighbour.max() >= len(found.neighbour):
+                odd.append(found.neighbour.max())
+
+    threads = [threading.Thread(target=append, args=(mine,)) for mine in rows]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        ask()
+    finally:
+        sys.setswitchinterval(interval)
+        for thread in threads:
+            thread.join()
+    assert len(index) == 50 + 180
+    assert not odd

@@ -72,6 +72,27 @@ def test_save__writes_no_tree_again_that_has_not_changed(tmp_path):
     assert before.items() <= after.items()
 
 
+@pytest.mark.parametrize(
+    "damage", [lambda content: content[:-800] + b"\0" * 800, lambda content: content[:99]]
+)
+def test_save__writes_a_file_again_that_was_damaged(tmp_path, damage):
+    index = Index(OLD)
+    index.save(tmp_path)
+    for path in tmp_path.glob("*.npy"):
+        path.write_bytes(damage(path.read_bytes()))
+    index.save(tmp_path)
+    assert rows_of(tmp_path) == OLD.tolist()
+
+
+def test_save__of_what_is_mapped_writes_nothing(tmp_path, monkeypatch):
+    Index(OLD).save(tmp_path)
+    index = Index.read(tmp_path)
+    monkeypatch.setattr(store, "_holds", None)  # nor reads it once more
+    before = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.npy")}
+    index.save(tmp_path)
+    assert {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.npy")} == before
+
+
 def test_save__leaves_other_files(tmp_path):
     (tmp_path / "notes.npy").write_text("mine")
     Index(OLD).save(tmp_path)

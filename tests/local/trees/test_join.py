@@ -305,6 +305,12 @@ def test_join__of_no_trees_or_one_is_empty() -> None:
     assert tree_join(trees.take([]), 2, trees).left.size == 0
 
 
+def test_join__of_a_k_beyond_all_costs_has_all_pairs() -> None:
+    trees = Trees.from_brackets(["{a}", "{b{c}}", "{a{b}{c}}"])
+    assert tree_join(trees, 10**19).distance.tolist() == tree_join(trees, 100).distance.tolist()
+    assert len(tree_join(trees, 10**19).left) == 3
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -316,6 +322,7 @@ def test_join__of_no_trees_or_one_is_empty() -> None:
         ({"other": "{a}"}, "other must be epsjoin.Trees, not str"),
         ({"max_pairs": -1}, "max_pairs must be"),
         ({"n_jobs": 0}, "n_jobs must be"),
+        ({"insert": 2**61}, "relabel and insert must be at most 2,147,483,648"),
     ],
 )
 def test_join__refuses_wrong_arguments(change: dict[str, object], message: str) -> None:

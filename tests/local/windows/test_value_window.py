@@ -87,6 +87,12 @@ def test_windows__are_compared_as_sets(one: list[list[Any]], other: list[list[An
     assert (left - right).tolist() == sorted(sets[0] - sets[1])
 
 
+def test_value_window__counts_no_masked_value() -> None:
+    found = ValueWindow.count(np.ma.array([1, 99], mask=[False, True]))
+    assert found.values.tolist() == [1]
+    assert found.missing == 1
+
+
 def test_windows__have_nan_in_common_and_nothing_with_an_empty_one() -> None:
     one, other, empty = ValueWindow(2), ValueWindow(2), ValueWindow(2)
     one.push([1.0, math.nan])

@@ -32,7 +32,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.cluster import density
 from epsjoin.kernels.cluster.density import EndPairs, Ends
-from epsjoin.local.arguments import check_count, check_points
+from epsjoin.local.arguments import as_array, check_count, check_points
 from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.join.arrays import iter_self_join
 from epsjoin.local.metric import Metric
@@ -221,7 +221,7 @@ def _empty_rows(n: int, m: int) -> Ends:
 
 
 def _check_weights(sample_weight: npt.ArrayLike, n: int) -> Floats:
-    weight = np.asarray(sample_weight)
+    weight = as_array("sample_weight", sample_weight)
     if weight.shape != (n,) or weight.dtype.kind not in "fiu":
         raise ArgumentError(
             f"sample_weight must be one number per point, {n}, not {weight.dtype} of shape {weight.shape}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +26,9 @@ from epsjoin.local.sweep.pairs import Pairs, concatenate
 
 _FEW_ROWS, _MAX_ROWS_BY_LEAVES, _MAX_COLUMNS_BY_LEAVES = 200, 3000, 3
 """Rows up to which pairs of leaves are compared, also for so few columns; beyond, a sweep is sooner."""
+
+_APPENDING = threading.Lock()
+"""Held while rows are added to an index; one for all, so that an index can be pickled."""
 
 
 class Index:
@@ -49,7 +53,8 @@ class Index:
     -----
     Growing costs O(n log n); the index takes 16 bytes per coordinate, 8 per row, and for boxes a quarter of
     the embedded points' bytes at most. Its answers are those of :func:`epsjoin.join` and
-    :func:`epsjoin.knn_join`, bit for bit.
+    :func:`epsjoin.knn_join`, bit for bit. Threads may ask and append at once: an answer is that of all rows
+    which had been appended when somebody asked.
 
     Rows that are appended make a tree of their own. A tree that is not twice as large as the next one is
     grown anew together with it, so that there are at most log2(n) + 1 trees, and each row is grown into about
@@ -111,7 +116,7 @@ class Index:
 
     def __len__(self) -> int:
         """Number of rows."""
-        return sum(len(part.points) for part in self._parts)
+        return _count_rows(self._parts)
 
     def __repr__(self) -> str:
         return f"Index({len(self)} rows x {self._d}, {self.metric.name})"
@@ -135,12 +140,12 @@ class Index:
         ArgumentError
             As :func:`epsjoin.join`.
         """
-        asked = self._check_eps(eps)
+        asked, parts = self._check_eps(eps), self._parts
         values = self._check(queries)
         embedded = read_only(self.metric.embed(values))
-        batches = [batch for part in self._parts for batch in part.within(asked, values, embedded)]
+        batches = [batch for part in parts for batch in part.within(asked, values, embedded)]
         found = _copy(batches)
-        if len(self._parts) > 1:
+        if len(parts) > 1:
             order = np.argsort(found.left, kind="stable")  # the rows of a part are below those of the next
             return Pairs(found.left[order], found.right[order], found.distance[order])
         return found
@@ -162,18 +167,18 @@ class Index:
         ArgumentError
             As :func:`epsjoin.self_join`.
         """
-        asked = self._check_eps(eps)
+        asked, parts = self._check_eps(eps), self._parts
+        n = _count_rows(parts)
+        if n > (_MAX_ROWS_BY_LEAVES if self._d <= _MAX_COLUMNS_BY_LEAVES else _FEW_ROWS):
+            return self_join(self._all_points(parts), eps, self.metric)
+        return sort_pairs(n, list(self._pairs(parts, asked)))
 
-        if len(self) > (_MAX_ROWS_BY_LEAVES if self._d <= _MAX_COLUMNS_BY_LEAVES else _FEW_ROWS):
-            return self_join(self._all_points(), eps, self.metric)
-        return sort_pairs(len(self), list(self._pairs(asked)))
-
-    def _pairs(self, asked: Within) -> Iterator[Pairs]:
+    def _pairs(self, parts: list[Part], asked: Within) -> Iterator[Pairs]:
         """Find the pairs of every part, and those of each two parts."""
-        for number, part in enumerate(self._parts):
+        for number, part in enumerate(parts):
             embedded = read_only(self.metric.embed(part.points))
             yield from part.pairs(asked, embedded)
-            for before in self._parts[:number]:
+            for before in parts[:number]:
                 for right, left, distance in before.within(asked, part.points, embedded):
                     yield Pairs(left, right + part.first, distance)
 
@@ -196,16 +201,16 @@ class Index:
         ArgumentError
             As :func:`epsjoin.knn_join`.
         """
-        k = check_count("k", k)
-        values = self._all_points() if queries is None else self._check(queries)
-        q, n_others = len(values), len(self) - (queries is None)
+        k, parts = check_count("k", k), self._parts
+        values = self._all_points(parts) if queries is None else self._check(queries)
+        q, n_others = len(values), _count_rows(parts) - (queries is None)
         if not q:
             return KNearest(np.empty((0, k), np.int64), np.empty((0, k)))
         if k > n_others:
             raise ArgumentError(f"k must be at most the number of other points, {n_others}, not {k}")
         own = read_only(np.arange(q) if queries is None else np.full(q, -1))
         embedded, lists = read_only(self.metric.embed(values)), make_lists(q, k)
-        for part in self._parts:
+        for part in parts:
             part.nearest(self.metric, self._everything, values, embedded, lists, own)
         sort_nearest(np.arange(q + 1) * k, lists.ids.reshape(-1), lists.distances.reshape(-1))
         return KNearest(lists.ids, lists.distances)
@@ -253,19 +258,20 @@ class Index:
     def _add(self, points: Floats) -> None:
         if not len(points):
             return
-        parts, first = list(self._parts), len(self)
-        together = [points]
-        while parts and len(parts[-1].points) < 2 * sum(map(len, together)):
-            part = parts.pop()
-            together.insert(0, part.points)
-            first = part.first
-        parts.append(Part.grow(first, np.concatenate(together), self.metric))
-        self._parts = parts
+        with _APPENDING:
+            parts, first = list(self._parts), len(self)
+            together = [points]
+            while parts and len(parts[-1].points) < 2 * sum(map(len, together)):
+                part = parts.pop()
+                together.insert(0, part.points)
+                first = part.first
+            parts.append(Part.grow(first, np.concatenate(together), self.metric))
+            self._parts = parts
 
-    def _all_points(self) -> Floats:
-        if len(self._parts) == 1:
-            return self._parts[0].points
-        points: Floats = np.concatenate([np.empty((0, self._d)), *(part.points for part in self._parts)])
+    def _all_points(self, parts: list[Part]) -> Floats:
+        if len(parts) == 1:
+            return parts[0].points
+        points: Floats = np.concatenate([np.empty((0, self._d)), *(part.points for part in parts)])
         return read_only(points)
 
     def _check(self, points: ArrayLike, name: str = "queries") -> Floats:
@@ -285,6 +291,10 @@ class Index:
             asked = Within(self.metric.decision(threshold), reach_of(self.metric, threshold, self._d))
             self._within = {threshold: asked}
         return asked
+
+
+def _count_rows(parts: list[Part]) -> int:
+    return sum(len(part.points) for part in parts)
 
 
 def _copy(batches: list[Pairs]) -> Pairs:

@@ -124,7 +124,7 @@ def _map_parts(folder: Path, header: dict[str, Any], verify: bool) -> Saved:
 def _read_header(folder: Path) -> dict[str, Any]:
     try:
         header = json.loads((folder / _HEADER).read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError):
         raise ArgumentError(f"{folder} has no index: {_HEADER} is not there") from None
     except ValueError as error:
         raise TableError(f"{folder / _HEADER} is broken: {error}") from error
@@ -151,13 +151,29 @@ def _digest(array: NDArray[Any]) -> str:
 
 
 def _write_array(folder: Path, array: NDArray[Any]) -> str:
-    """Write an array, unless it is there, and return its digest, which names its file."""
+    """Write an array, unless it is there as it was written, and return its digest, which names its file."""
     digest = _digest(array)
     path = folder / f"{digest}.npy"
-    if not path.exists():
+    if not (_is_mapped_from(array, path) or _holds(path, digest)):
         with _replacing(path) as file:
             np.save(file, array, allow_pickle=False)
     return digest
+
+
+def _is_mapped_from(array: NDArray[Any], path: Path) -> bool:
+    """Whether an array is what a file holds, so that its digest is that of the file."""
+    base: Any = array
+    while base is not None and not isinstance(base, np.memmap):
+        base = getattr(base, "base", None)
+    return base is not None and Path(str(base.filename)) == path.absolute() and path.exists()
+
+
+def _holds(path: Path, digest: str) -> bool:
+    """Whether a file has the content that its name says; one that was damaged is to be written again."""
+    try:
+        return _digest(np.asarray(np.load(path, mmap_mode="r"))) == digest
+    except (OSError, ValueError, EOFError):
+        return False
 
 
 @contextmanager
@@ -185,7 +201,7 @@ def _map(folder: Path, digest: str, dtype: type, shape: tuple[int | None, ...], 
     path = folder / f"{digest}.npy"
     try:
         mapped = np.lib.format.open_memmap(path, mode="r")
-    except ValueError as error:
+    except (ValueError, IsADirectoryError) as error:
         raise TableError(f"{path} is broken: {error}") from error
     n_bytes, expected_bytes = path.stat().st_size, mapped.offset + mapped.nbytes
     if n_bytes != expected_bytes:

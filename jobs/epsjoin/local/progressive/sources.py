@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Ints
-from epsjoin.local.arguments import int_column
+from epsjoin.local.arguments import as_array, int_column
 
 
 class Chunk(NamedTuple):
@@ -45,6 +45,13 @@ class Source(Protocol):
         """Draw rows from the whole table, in any order; None where it cannot be read twice."""
 
 
+def _rows(values: ArrayLike) -> NDArray[Any]:
+    array = as_array("a table", values)
+    if array.ndim == 0:
+        raise ArgumentError("a table must be an array of rows, an iterator of them, or a path")
+    return array
+
+
 class ArraySource:
     """Rows of an array.
 
@@ -58,9 +65,7 @@ class ArraySource:
     has_even_sample = True
 
     def __init__(self, values: ArrayLike, ids: ArrayLike | None = None, seed: int | None = None) -> None:
-        self._values = np.asarray(values)
-        if self._values.ndim == 0:
-            raise ArgumentError("a table must be an array of rows, an iterator of them, or a path")
+        self._values = _rows(values)
         self.n_rows: int | None = len(self._values)
         self.seed = seed
         self._order = None if seed is None else np.random.default_rng(seed).permutation(self.n_rows)
@@ -120,9 +125,11 @@ class IteratorSource:
             return False
         if chunk is not None:
             ids, values = chunk if isinstance(chunk, tuple) else (None, chunk)
-            values = np.asarray(values)
-            if len(values):
-                self._left = Chunk(values, None if ids is None else int_column("ids", ids))
+            fetched = Chunk(_rows(values), None if ids is None else int_column("ids", ids))
+            if fetched.ids is not None and len(fetched.ids) != len(fetched.values):
+                raise ArgumentError(f"ids must be one per row, {len(fetched.values)}, not {len(fetched.ids)}")
+            if len(fetched.values):
+                self._left = fetched
         return True
 
     def read(self, most: int) -> Chunk | None:
@@ -132,8 +139,8 @@ class IteratorSource:
         if self._left is None:
             return Chunk(np.empty(0), None)
         values, ids = self._left
-        if ids is not None and len(ids) != len(values):
-            raise ArgumentError(f"ids must be one per row, {len(values)}, not {len(ids)}")
+        if (ids is not None) != self.has_ids:
+            raise ArgumentError("chunks must all have ids, or none: row numbers are no ids")
         rest = Chunk(values[most:], None if ids is None else ids[most:])
         self._left = rest if len(rest.values) else None
         return Chunk(values[:most], None if ids is None else ids[:most])

@@ -99,6 +99,9 @@ def tree_join(
     for side in (left,) if right is None else (left, right):
         n_equal = int(np.count_nonzero(side.groups.sizes > 1))
         add_counts(join.counters, trees=len(side.trees), nodes=len(side.trees.size), equal_groups=n_equal)
+    nodes = sum(int(side.trees.n_nodes.max(initial=1)) for side in (left, right or left))
+    k = min(k, options.costs.relabel + options.costs.insert * nodes)  # no two trees are farther apart
+    join = join._replace(k=k)
     right_groups = None if right is None else right.groups
     join.refuse_more(max(count_equal(left.groups, right_groups), _count_tiny(left, right, k, options)))
     add_counts(join.counters, candidates=0, refinements=0, subtree_pairs=0)

@@ -50,6 +50,10 @@ class TreeOptions(NamedTuple):
         return self.order != ARRAYS
 
 
+MAX_COST = 2**31
+"""Maximum cost of an edit, so that the cost of all nodes of two trees is a number of 64 bits."""
+
+
 def check_options(ordered: object, relabel: object, insert: object, bins: object = BINS) -> TreeOptions:
     """Check the arguments that all functions on trees share.
 
@@ -61,6 +65,8 @@ def check_options(ordered: object, relabel: object, insert: object, bins: object
     if not (isinstance(ordered, bool) or (isinstance(ordered, str) and ordered == "arrays")):
         raise ArgumentError(f'ordered must be False, True or "arrays", not {ordered!r}')
     costs = Costs(check_count("relabel", relabel), check_count("insert", insert))
+    if max(costs) > MAX_COST:
+        raise ArgumentError(f"relabel and insert must be at most {MAX_COST:,}, not {max(costs):,}")
     if costs.relabel > 2 * costs.insert:
         raise ArgumentError(
             f"relabel must cost at most as much as a deletion and an insertion, {2 * costs.insert}, not "

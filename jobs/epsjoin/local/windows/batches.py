@@ -65,7 +65,8 @@ def split_missing(name: str, values: npt.ArrayLike) -> tuple[Values, Bools]:
     Parameters
     ----------
     name : the argument's name, for the error.
-    values : (n,) integers, floats, booleans or texts, not several of these; None is no value.
+    values : (n,) integers, floats, booleans or texts, not several of these; None is no value, nor is a
+        masked one.
 
     Returns
     -------
@@ -78,6 +79,9 @@ def split_missing(name: str, values: npt.ArrayLike) -> tuple[Values, Bools]:
         The values are not one-dimensional, of several kinds, or of none that a window holds; an integer is
         beyond int64.
     """
+    if isinstance(values, np.ma.MaskedArray):
+        is_masked, values = np.ma.getmaskarray(values), values.data.astype(object)
+        values[is_masked] = None
     array = np.asarray(values, dtype=object if _is_list(values) else None)
     if array.ndim != 1:
         raise ArgumentError(f"{name} must be one-dimensional, not {array.ndim}-dimensional")
