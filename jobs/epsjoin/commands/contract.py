@@ -23,11 +23,8 @@ from epsjoin.lake.arguments import add_contracts
 from epsjoin.paths import PROJECT
 from epsjoin.report import words
 from epsjoin.source.guess import FileGuess, Guess, guess_file, try_contract
-from epsjoin.source.records import Record
+from epsjoin.source.records import ENDINGS, Record
 from epsjoin.source.values import kind_of
-
-FORMATS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
-"""Formats of files, by the ends of their names."""
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -106,9 +103,9 @@ def draft(file: Path, name: str) -> str:
         The file cannot be read or exceeds a bound; no column could be a coordinate.
     """
     suffixes = [suffix for suffix in file.suffixes if suffix != ".gz"]
-    format_ = FORMATS.get(suffixes[-1].lower() if suffixes else "")
+    format_ = ENDINGS.get(suffixes[-1].lower() if suffixes else "")
     if format_ is None:
-        raise ArgumentError(f"{file}: the name must end with one of {', '.join(FORMATS)}, .gz may follow")
+        raise ArgumentError(f"{file}: the name must end with one of {', '.join(ENDINGS)}, .gz may follow")
     if not file.is_file():
         raise ArgumentError(f"{file}: no such file")
     found = guess_file(file, format_)

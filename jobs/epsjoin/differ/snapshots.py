@@ -20,14 +20,11 @@ from epsjoin.kernels.arrays import Ints
 from epsjoin.source.batches import open_batches
 from epsjoin.source.csv_ import read_csv
 from epsjoin.source.json_ import read_json
+from epsjoin.source.records import ENDINGS
 from epsjoin.source.untyped import FoundColumns
 
 BATCH_ROWS = 1 << 15
 """Number of rows of a file without blocks of its own that are read at a time."""
-
-ENDINGS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
-"""Formats by the end of a file's name, before a ``.gz``."""
-
 
 _REMEDY = "mend the record or take it out, for only whole files are compared"
 

@@ -238,7 +238,7 @@ def axis_difference(distance: float | Floats) -> Floats:
     return np.asarray(distance * (1.0 + _RELATIVE_SLACK))
 
 
-def get_metric(name: str, p: float | None = None) -> Metric:
+def get_metric(name: str | Metric, p: float | None = None) -> Metric:
     """Make the metric of this name.
 
     Parameters
@@ -246,7 +246,7 @@ def get_metric(name: str, p: float | None = None) -> Metric:
     name : "euclidean", "manhattan", "chebyshev", "minkowski", "cosine" (the distance ``1 - cos``, from 0 to
         2), "haversine" (km between points (lat, lon) in degrees, on a sphere of radius 6371.0088 km), or
         "haversine_radians" (the angle between points (lat, lon), all in radians, as in scikit-learn). "l1"
-        and "cityblock" are other names of manhattan, "l2" is one of euclidean.
+        and "cityblock" are other names of manhattan, "l2" is one of euclidean. A metric is returned as it is.
     p : exponent of minkowski, a finite number of at least 1; not allowed for the other metrics.
 
     Returns
@@ -264,6 +264,8 @@ def get_metric(name: str, p: float | None = None) -> Metric:
     >>> get_metric("minkowski", p=3)
     Metric(name='minkowski', p=3.0)
     """
+    if isinstance(name, Metric) and p is None:
+        return name
     name = ALIASES.get(name, name) if isinstance(name, str) else name
     if not isinstance(name, str) or name not in METRICS:
         raise ArgumentError(f"unknown metric {name!r}; known are {', '.join(METRICS)}")

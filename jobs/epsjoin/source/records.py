@@ -34,6 +34,10 @@ FORMATS = {
 """Functions by a contract's ``format``: one splits a file into fields, one types a field."""
 
 
+ENDINGS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
+"""Formats of files, by the ends of their names; of those of text, ``.gz`` may follow."""
+
+
 class Record(NamedTuple):
     r"""One record of a file.
 

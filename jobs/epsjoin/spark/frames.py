@@ -79,7 +79,7 @@ def dbscan(
     its pairs in memory and on disk, as Arrow IPC streams of many pairs each.
     """
     check_count("min_pts", min_pts)
-    chosen = metric if isinstance(metric, Metric) else get_metric(metric)
+    chosen = get_metric(metric)
     points = points_of(frame, columns, id, chosen)
     refuse_noise_id(points)
     pairs = to_ipc_rows(join_points(points, eps, chosen, weights, cuts, max_pairs))
@@ -129,7 +129,7 @@ def outliers(
     """
     check_count("min_pts", min_pts)
     n_neighbours = max(1, min_pts - 1) if k is None else check_count("k", k)
-    chosen = metric if isinstance(metric, Metric) else get_metric(metric)
+    chosen = get_metric(metric)
     points = points_of(frame, columns, id, chosen)
     refuse_noise_id(points)
     pairs = to_ipc_rows(join_points(points, eps, chosen, None, cuts, max_pairs))
@@ -204,7 +204,7 @@ def knn_join(
     than the k-th neighbour there. In many dimensions that are all alike these are most cells.
     """
     check_count("k", k)
-    chosen = metric if isinstance(metric, Metric) else get_metric(metric)
+    chosen = get_metric(metric)
     queries, others = points_of_both(left, right, columns, id, right_columns, right_id, chosen)
     points = queries if others is None else others
     n_others = points.n - (right is None)
@@ -327,7 +327,7 @@ def similarity_join(
     ``similarity_join(a, b, eps=5.0, columns=["lat", "lon"], metric="haversine", how="anti")`` returns the
     rows of ``a`` that are more than 5 km from all of ``b``.
     """
-    chosen = metric if isinstance(metric, Metric) else get_metric(metric)
+    chosen = get_metric(metric)
     if how not in HOW:
         raise ArgumentError(f"how must be one of {', '.join(HOW)}, not {how!r}")
     if right is None and how not in ("inner", "semi", "anti"):

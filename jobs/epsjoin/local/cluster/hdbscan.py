@@ -142,7 +142,7 @@ def hdbscan(
     if not 0.0 < scale < math.inf:
         raise ArgumentError(f"alpha must be a finite number above 0, not {alpha!r}")
     check_n_jobs(n_jobs)
-    chosen = metric if isinstance(metric, Metric) else get_metric(metric)
+    chosen = get_metric(metric)
     values = check_points("points", points)
     chosen.check(values, "points")
     if not len(values):

@@ -134,7 +134,7 @@ def estimate(
     >>> 350_000 < expected.pairs_low < expected.pairs < expected.pairs_high < 430_000
     True
     """
-    chosen = metric if isinstance(metric, Metric) else get_metric(metric)
+    chosen = get_metric(metric)
     values = check_points("points", points)
     others = None if right is None else check_points("right", right)
     chosen.check(values, "points")

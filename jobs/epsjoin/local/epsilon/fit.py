@@ -109,7 +109,7 @@ def fit_epsilon(
     >>> round(fit.exponent, 1), round(fit.eps_for(neighbours=10), 2)
     (2.0, 0.03)
     """
-    chosen = metric if isinstance(metric, Metric) else get_metric(metric)
+    chosen = get_metric(metric)
     values = check_points("points", points)
     chosen.check(values, "points")
     sample_rows, max_k = check_count("sample_rows", sample_rows, 2), check_count("max_k", max_k)

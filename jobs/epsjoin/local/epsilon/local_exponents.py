@@ -104,7 +104,7 @@ def local_exponents(
     if not 0 < wanted < math.inf:
         raise ArgumentError(f"neighbours must be above 0 and below infinity, not {neighbours!r}")
     sample_rows, seed = check_count("sample_rows", sample_rows, 2), check_count("seed", seed, 0)
-    chosen = metric if isinstance(metric, Metric) else get_metric(metric)
+    chosen = get_metric(metric)
     chosen.check(values, "points")
     if labels is None:
         region = _cut_at_medians(values, check_count("n_regions", n_regions))

@@ -71,7 +71,7 @@ class Index:
     """
 
     def __init__(self, points: ArrayLike, metric: str | Metric = "euclidean") -> None:
-        self.metric = metric if isinstance(metric, Metric) else get_metric(metric)
+        self.metric = get_metric(metric)
         values = check_points("points", points)
         self.metric.check(values, "points")
         self._d = values.shape[1]

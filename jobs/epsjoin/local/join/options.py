@@ -55,7 +55,7 @@ class JoinOptions:
             check_count("max_pairs", max_pairs, 0)
         check_progress(progress)
         return cls(
-            metric if isinstance(metric, Metric) else get_metric(metric),
+            get_metric(metric),
             check_n_jobs(n_jobs),
             max_pairs,
             progress,

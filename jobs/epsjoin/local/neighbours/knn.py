@@ -88,7 +88,7 @@ def knn_join(
     k = check_count("k", k)
     check_progress(progress)
     options = SearchOptions(check_n_jobs(n_jobs), progress, check_counters(counters))
-    chosen = metric if isinstance(metric, Metric) else get_metric(metric)
+    chosen = get_metric(metric)
     values = check_coordinates("points", points)
     chosen.check(values, "points")
     query_points = values if queries is None else check_coordinates("queries", queries)

@@ -93,7 +93,7 @@ def parts(
     if cuts.kind != "planned":
         raise ArgumentError(f"cuts must be planned, not {cuts.kind}: only planned cuts have masks")
     values = check_points("points", points)
-    chosen = metric if isinstance(metric, Metric) else get_metric(metric)
+    chosen = get_metric(metric)
     chosen, threshold = scale_metric(chosen, values, eps, weights)
     chosen.check(values, "points")
     ids, sample = np.arange(len(values)), cuts.sample(len(values))

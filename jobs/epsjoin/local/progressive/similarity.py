@@ -61,7 +61,7 @@ class Similarity(JoinCondition):
 
     @property
     def _metric(self) -> Metric:
-        return self.metric if isinstance(self.metric, Metric) else get_metric(self.metric)
+        return get_metric(self.metric)
 
     def check(self, name: str, values: ArrayLike) -> Values:
         """See :class:`JoinCondition`."""

@@ -68,7 +68,7 @@ def fit_epsilon(
     ``fit_epsilon(a, columns=["x", "y"], right=b).eps_for(pairs=1e6)`` returns the eps for a million pairs
     between ``a`` and ``b``.
     """
-    chosen = metric if isinstance(metric, Metric) else get_metric(metric)
+    chosen = get_metric(metric)
     points, others = points_of_both(frame, right, columns, id, right_columns, right_id, chosen)
     if others is not None and not (points.n and others.n):
         raise ArgumentError(
@@ -127,7 +127,7 @@ def estimate(
     ``estimate(a, eps=0.5, columns=["x", "y"], right=b).pairs`` is the expected number of rows of
     ``similarity_join(a, b, eps=0.5, columns=["x", "y"])``.
     """
-    chosen = metric if isinstance(metric, Metric) else get_metric(metric)
+    chosen = get_metric(metric)
     points, others = points_of_both(frame, right, columns, id, right_columns, right_id, chosen)
     settings, samples, n_rows = draw_samples(points, others, cuts)
     blocks = None
