@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import json
 import os
 import shutil
 import signal
@@ -54,7 +55,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--max-active-runs", type=int, default=2, help="runs at once (default: 2)")
     parser.add_argument("--run-backwards", action="store_true", help="the newest run first")
     parser.add_argument("--reprocess-behavior", choices=["none", "failed", "completed"], default="none")
-    parser.add_argument("--dag-run-conf", help="parameters of all runs, a JSON object")
+    parser.add_argument("--dag-run-conf", type=_check_json, help="parameters of all runs, a JSON object")
     parser.set_defaults(dry_run=False, run_on_latest_version=None)  # arguments of Airflow's own command
     arguments = parser.parse_args(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # end as by Ctrl-C
@@ -76,6 +77,12 @@ def main(argv: Sequence[str]) -> int:
 
 def _parse_date(text: str) -> datetime:
     return datetime.fromisoformat(f"{text}T00:00+00:00")
+
+
+def _check_json(text: str) -> str:
+    if not isinstance(json.loads(text), dict):
+        raise ValueError(text)
+    return text
 
 
 def _say(text: str) -> None:

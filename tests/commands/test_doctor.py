@@ -147,6 +147,10 @@ def test_doctor__reads_the_conditions_of_a_lock_file(
     found = next(there.check_environments())
     assert found.is_well == finding[0]
     assert finding[1] in found.text
+    shutil.move(tmp_path / "project/.venv", tmp_path / "elsewhere")
+    assert next(there.check_environments()).text == "missing; run make setup"
+    monkeypatch.setenv("SPARK_JOB_VENV", str(tmp_path / "elsewhere"))
+    assert next(there.check_environments()).text == found.text
 
 
 def test_doctor__is_content_with_the_environment_that_runs_it() -> None:

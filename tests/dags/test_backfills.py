@@ -267,8 +267,14 @@ def test_backfill_run__keeps_airflows_output_where_nobody_else_reads_it(
     assert stat.S_IMODE(backfill.LOG.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("wrong", [["2022-13-01", "2022-12-01"], ["2022-01-01"], ["2022-01-01", "May"]])
-def test_backfill_run__refuses_a_wrong_date_before_it_starts_anything(
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *(["2022-13-01", "2022-12-01"], ["2022-01-01"], ["2022-01-01", "May"]),
+        *(["2022-01-01", "2022-02-01", "--dag-run-conf", conf] for conf in ("{eps}", "[1]")),
+    ],
+)
+def test_backfill_run__refuses_a_wrong_argument_before_it_starts_anything(
     wrong: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit, match="2"):

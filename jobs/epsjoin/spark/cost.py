@@ -131,7 +131,7 @@ class Meter:
             _COUNTING.reset(token)
 
     def counters(self) -> dict[str, float]:
-        """Return the counters of the cost until now; see docs/operate.md."""
+        """Return the counters of the cost until now; see docs/understand-the-result.md."""
         of_tasks = self._of_tasks.total
         phases = _plus(seconds_of_phases(), self._phases_before, -1)
         busy = _plus(phases, of_tasks)
