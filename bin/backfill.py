@@ -20,6 +20,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from airflow.cli.commands.backfill_command import create_backfill
@@ -37,6 +38,8 @@ NOTHING_TO_DO = "no run is missing; --reprocess-behavior completed makes them ag
 START_SECONDS = 300
 STOP_SECONDS = 60
 POLL_SECONDS = 2
+ABSENT_SECONDS = 300
+"""Time without a sign of life after which somebody's Airflow is taken for ended."""
 
 Wait = Callable[[], None]
 """Waits a moment, and ends the command where Airflow has ended, which would make no run any more."""
@@ -60,7 +63,11 @@ def main(argv: Sequence[str]) -> int:
     arguments = parser.parse_args(argv)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # end as by Ctrl-C
     dag_id = arguments.dag_id
-    with _alone(dag_id, f"another back-fill of {dag_id}"), _airflow(dag_id) as wait, _unpause(dag_id):
+    with (
+        _alone(f"dag-{dag_id}", f"another back-fill of {dag_id}"),
+        _airflow(dag_id) as wait,
+        _unpause(dag_id),
+    ):
         for unfinished in _find_backfills(dag_id):
             _say(f"an earlier backfill of {dag_id} is not finished; it goes on first")
             _wait_for(unfinished, wait)
@@ -80,8 +87,12 @@ def _parse_date(text: str) -> datetime:
 
 
 def _check_json(text: str) -> str:
-    if not isinstance(json.loads(text), dict):
-        raise ValueError(text)
+    try:
+        is_object = isinstance(json.loads(text), dict)
+    except ValueError:
+        is_object = False
+    if not is_object:
+        raise argparse.ArgumentTypeError(f"it must be a JSON object, not {text}")
     return text
 
 
@@ -110,9 +121,16 @@ def _airflow(dag_id: str) -> Iterator[Wait]:
         if _is_airflow_alive():
             _say("Airflow runs already, and makes the runs")
             started.close()  # it is nobody's to stop, so that others need not wait
+            has_ended: Callable[[], bool] = _absence()
         else:
-            started.enter_context(_start_airflow(dag_id))
-        yield _wait_a_moment
+            has_ended = partial(_has_stopped, started.enter_context(_start_airflow(dag_id)))
+
+        def wait() -> None:
+            time.sleep(POLL_SECONDS)
+            if has_ended():
+                raise SystemExit("backfill: Airflow has ended; the same command goes on with the runs")
+
+        yield wait
 
 
 def _is_airflow_alive() -> bool:
@@ -120,14 +138,25 @@ def _is_airflow_alive() -> bool:
     return job is not None and job.is_alive()
 
 
-def _wait_a_moment() -> None:
-    time.sleep(POLL_SECONDS)
-    if not _is_airflow_alive():
-        raise SystemExit("backfill: Airflow has ended; the same command goes on with the runs")
+def _has_stopped(service: subprocess.Popen[bytes]) -> bool:
+    return service.poll() is not None
+
+
+def _absence() -> Callable[[], bool]:
+    """Make what tells whether somebody's Airflow is away for good: it may be started again, or be slow."""
+    seen = time.monotonic()
+
+    def has_ended() -> bool:
+        nonlocal seen
+        if _is_airflow_alive():
+            seen = time.monotonic()
+        return time.monotonic() - seen > ABSENT_SECONDS
+
+    return has_ended
 
 
 @contextmanager
-def _start_airflow(dag_id: str) -> Iterator[None]:
+def _start_airflow(dag_id: str) -> Iterator[subprocess.Popen[bytes]]:
     """Start an Airflow on a free port, wait until it has read the DAG, and stop it at the end."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -163,7 +192,7 @@ def _start_airflow(dag_id: str) -> Iterator[None]:
                     f"backfill: Airflow is not up, or has no DAG {dag_id}, after {START_SECONDS} s; see {LOG}"
                 )
             time.sleep(POLL_SECONDS)
-        yield
+        yield service
     finally:
         service.send_signal(signal.SIGINT)
         try:

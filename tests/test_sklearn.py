@@ -178,6 +178,11 @@ def test_dbscan__refuses_parameters(parameters, says):
         DBSCAN(**parameters).fit([[0.0], [1.0]])
 
 
+def test_metric_of__takes_numbers_of_numpy() -> None:
+    assert parameters.metric_of("minkowski", np.int64(2), None).name == "euclidean"
+    assert parameters.metric_of("minkowski", np.float64(1), None).name == "manhattan"
+
+
 def test_dbscan__refuses_weights_and_points():
     with pytest.raises(ArgumentError, match="sample_weight must not be all zero"):
         DBSCAN().fit([[0.0], [1.0]], sample_weight=[0, 0])

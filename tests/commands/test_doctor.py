@@ -149,6 +149,8 @@ def test_doctor__reads_the_conditions_of_a_lock_file(
     assert finding[1] in found.text
     shutil.move(tmp_path / "project/.venv", tmp_path / "elsewhere")
     assert next(there.check_environments()).text == "missing; run make setup"
+    monkeypatch.setenv("SPARK_JOB_VENV", "")
+    assert next(there.check_environments()).text == "missing; run make setup"
     monkeypatch.setenv("SPARK_JOB_VENV", str(tmp_path / "elsewhere"))
     assert next(there.check_environments()).text == found.text
 

@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -175,7 +176,8 @@ def test_backfill_run__with_an_airflow_that_runs_waits_and_says_how_each_run_end
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(backfill, "time", SimpleNamespace(sleep=lambda _: scheduler.run()))
+    clock = SimpleNamespace(sleep=lambda _: scheduler.run(), monotonic=time.monotonic)
+    monkeypatch.setattr(backfill, "time", clock)
     ends = {MONTHS[1]: 3, MONTHS[2]: 5}
     lines = [f'case "$*" in *"--run {month}"*) exit {code} ;; esac\n' for month, code in ends.items()]
     (fake_spark.root / "ends" / "ingest").write_text("".join(lines))
@@ -216,7 +218,8 @@ def test_backfill_run__ends_when_airflow_has_ended(
         with create_session() as session:
             session.execute(update(Job).where(Job.job_type == "SchedulerJob").values(state="success"))
 
-    monkeypatch.setattr(backfill, "time", SimpleNamespace(sleep=stop))
+    monkeypatch.setattr(backfill, "time", SimpleNamespace(sleep=stop, monotonic=time.monotonic))
+    monkeypatch.setattr(backfill, "ABSENT_SECONDS", 0)
     with create_session() as session:
         session.get_one(DagModel, "navaids").is_paused = True
         session.add(Job(job_type="SchedulerJob", state="running"))
@@ -231,6 +234,20 @@ def test_backfill_run__ends_when_airflow_has_ended(
         assert session.get_one(DagModel, "navaids").is_paused, "as it was before"
 
 
+def test_backfill_run__waits_for_somebodys_airflow_that_is_slow_or_started_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks = {0: True, 100: False, 290: False, 299: True, 400: False, 599: False, 600: False}
+    now = [0.0]
+    monkeypatch.setattr(backfill, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(backfill, "_is_airflow_alive", lambda: looks[now[0]])
+    has_ended = backfill._absence()
+    for now[0] in (0, 100, 290, 299, 400, 599):
+        assert not has_ended()
+    now[0] = 600
+    assert has_ended()
+
+
 def test_backfill_run__waits_for_another_that_would_be_in_its_way(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -238,11 +255,11 @@ def test_backfill_run__waits_for_another_that_would_be_in_its_way(
     order = []
 
     def second() -> None:
-        with backfill._alone("navaids", "another back-fill"):
+        with backfill._alone("dag-navaids", "another back-fill"):
             order.append("second")
 
     other = threading.Thread(target=second)
-    with backfill._alone("navaids", "another back-fill"), backfill._alone("airflow", "somebody"):
+    with backfill._alone("dag-navaids", "another back-fill"), backfill._alone("airflow", "somebody"):
         other.start()
         other.join(0.5)
         assert other.is_alive()

@@ -184,6 +184,10 @@ def test_airflow__housekeeping_deletes_what_is_old_in_lake_logs_and_database(
     ]
     assert not logs["old"].exists()
     assert logs["new"].exists()
+    write_script(fake_spark.venv / "bin/python", "#!/bin/sh\necho there is no lake >&2\nexit 1\n")
+    done = run("airflow", "housekeeping", "30", AIRFLOW_HOME=home, EPSJOIN_LAKE="file:///lake")
+    assert done.returncode == 1
+    assert done.stdout.startswith("arguments: db clean "), "the rest is deleted all the same"
 
 
 def test_airflow__housekeeping_of_a_lake_elsewhere_leaves_its_files_and_deletes_the_rest(

@@ -67,6 +67,20 @@ def test_write__that_fails_leaves_no_file(lake: Lake, monkeypatch: pytest.Monkey
     assert not written()
 
 
+def test_write__that_cannot_be_ended_leaves_no_file(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    into = targets.target_of(lake, Slice("pairs", RUN))
+    close = pq.ParquetWriter.close
+
+    def fail(writer: pq.ParquetWriter) -> None:
+        close(writer)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pq.ParquetWriter, "close", fail)
+    with pytest.raises(TableError, match="pairs: .* cannot be written .*No space left"):
+        into.write([pairs((1, 2, 0.5))])
+    assert not list(Path(uris.filesystem_of(into.location)[1]).rglob("*.parquet"))
+
+
 def test_deleted_on_error__deletes_what_was_written_within_and_nothing_else(lake: Lake) -> None:
     """Also what nobody remembers, as of a task that was ended before it could tell."""
 

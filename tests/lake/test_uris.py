@@ -46,7 +46,10 @@ def test_lake_uri__quotes_what_may_not_stand_in_a_uri() -> None:
     assert uris.parse_lake_uri("s3://bucket/my lake/ä%20") == "s3://bucket/my%20lake/%C3%A4%20"
 
 
-@pytest.mark.parametrize("text", ["/data/my lake", "file:///data/my%20lake", "/data/100%", "/data/ü#?[]"])
+@pytest.mark.parametrize(
+    "text",
+    ["/data/my lake", "file:///data/my%20lake", "/data/100%", "/data/ü#?[]", "/data/\u3000lake"],
+)
 def test_lake_uri__takes_any_other_name(text: str) -> None:
     assert uris.parse_lake_uri(text).startswith("file:///data/")
 

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pandas
+import polars
 import pytest
 import scipy.sparse
 
@@ -85,6 +86,7 @@ def test_check_points__looks_at_all_rows_some_at_once_and_range_by_range(monkeyp
         ([[2**53 + 1, 0.5], [0, 0.5]], "float64 can hold; row 0, column 0 is 9007199254740993"),
         ([[0, 0.5], [2**63 + 1, -1]], "float64 can hold; row 1, column 0 is 9223372036854775809"),
         (pandas.DataFrame({"i": [0, 2**53 + 1], "x": [0.5, 0.5]}), "row 1, column 0 is 9007199254740993"),
+        (polars.DataFrame({"i": [0, 2**53 + 1], "x": [0.5, 0.5]}), "row 1, column 0 is 9007199254740993"),
         ([[2**53 + 2, math.nan]], "queries must be finite; row 0, column 1 is nan"),
         (np.ma.array([[1.0, 2.0]], mask=[[False, True]]), "queries must have no masked values, not 1"),
         (scipy.sparse.csr_matrix(np.eye(2)), r"must be a dense array, not a sparse one; queries.toarray\(\)"),
@@ -94,6 +96,15 @@ def test_check_points__looks_at_all_rows_some_at_once_and_range_by_range(monkeyp
 def test_check_points__names_argument_row_and_column(given, says):
     with pytest.raises(ArgumentError, match=says):
         check_points("queries", given)
+
+
+@pytest.mark.parametrize("make", [np.asarray, pandas.DataFrame, polars.DataFrame, np.ndarray.tolist])
+def test_check_points__takes_large_floats_as_they_are(make, monkeypatch):
+    """Of columns of floats alone nothing can have been rounded, and no object is made of any."""
+    points = np.array([[1e16, 0.5], [-1e300, 2.0**60]])
+    if make is not np.ndarray.tolist:
+        monkeypatch.setattr(arguments, "_numbers_of", None)
+    assert (check_points("points", make(points)) == points).all()
 
 
 @pytest.mark.skipif(np.dtype(np.longdouble).itemsize == 8, reason="long double is float64 on this machine")

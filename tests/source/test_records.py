@@ -7,6 +7,7 @@ import io
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta, timezone
 
+import pandas
 import pyarrow as pa
 import pytest
 
@@ -15,7 +16,7 @@ from epsjoin.errors import MAX_MESSAGE, DataRefusedError
 from epsjoin.source import bounds
 from epsjoin.source.reasons import refusal
 from epsjoin.source.records import key_id, open_records
-from epsjoin.source.values import kind_of
+from epsjoin.source.values import from_value, kind_of
 from tests.source.test_parquet import stored
 from tests.source.tiny_source import SOURCE, read, typed
 
@@ -173,6 +174,8 @@ def test_key_id__is_that_of_the_value_however_it_is_written() -> None:
     same = [one, one.replace(tzinfo=UTC), datetime(2023, 1, 1, 1, tzinfo=timezone(timedelta(hours=1)))]
     assert len({key_id(source, (at, zero)) for at in same for zero in (0.0, -0.0)}) == 1
     assert key_id(source, (one.replace(hour=1), 0.0)) != key_id(source, (one, 0.0))
+    of_nanoseconds = from_value(source.columns[0], pandas.Timestamp("2023-01-01T00:00:00.000000999"))
+    assert key_id(source, (of_nanoseconds, 0.0)) == key_id(source, (one, 0.0))
 
 
 def test_key_id__keeps_minus_one_for_noise() -> None:

@@ -139,9 +139,9 @@ def check_environments() -> Iterator[Finding]:
     """Check what ``make setup`` makes: both environments, at the versions of their lock files, and jars."""
     environments = (("SPARK_JOB_VENV", ".venv", "jobs.txt"), ("AIRFLOW_VENV", ".venv-airflow", "airflow.txt"))
     for variable, default, lock in environments:
-        folder = os.environ.get(variable, default)
+        folder = os.environ.get(variable) or default
         wanted = _read_pins(PROJECT / "requirements" / lock)
-        found = _list_installed(PROJECT / folder)
+        found = _list_installed(PROJECT / default if folder == default else Path(folder))
         wrong = sorted(name for name, versions in wanted.items() if found.get(name) not in versions)
         if not found:
             yield Finding(folder, False, "missing; run make setup")
@@ -157,7 +157,7 @@ def check_environments() -> Iterator[Finding]:
 
 
 def _check_jars() -> Finding:
-    folder = Path(os.environ.get("DELTA_JARS", PROJECT / ".cache" / "jars"))
+    folder = Path(os.environ.get("DELTA_JARS") or PROJECT / ".cache" / "jars")
     sums = [line.split() for line in (PROJECT / "conf" / "delta-jars.sha256").read_text().splitlines()]
     for digest, name in sums:
         jar = folder / name

@@ -153,11 +153,12 @@ def _sync_constraints(
             pass
         except DeltaError as error:
             broken = set[str]()
-            with suppress(DeltaError):  # the same error
+            with suppress(DeltaError):  # if it cannot be read, that is the error
                 broken.update(_broken(log, table, missing))
             if not broken:
-                raise UnfitTableError(
-                    f"{table}: a condition of its contract cannot be put into its log: {to_one_line(error)}"
+                raise TableError(
+                    f"{table}: the conditions of its contract cannot be put into its log "
+                    f"({to_one_line(error)}); run this job again; if that does not help, mend the contract"
                 ) from error
             unmet |= broken
         log = DeltaTable(log.table_uri)

@@ -115,17 +115,17 @@ class Target:
                         )
                     writer.write_table(group)
                 rows += group.num_rows
+            if writer is None:
+                return None
+            with translate_write_errors(self.table, place), phase("write"):
+                writer.close()
+                size = filesystem.get_file_info(f"{root}/{path}").size
         except BaseException:
             if writer is not None:
                 with suppress(OSError, pa.ArrowException):
                     writer.close()  # an object's upload would end whenever the writer is freed
                 delete_files(self, [path])
             raise
-        if writer is None:
-            return None
-        with translate_write_errors(self.table, place), phase("write"):
-            writer.close()
-            size = filesystem.get_file_info(f"{root}/{path}").size
         return File(self.table, path, size, rows, values)
 
     @property

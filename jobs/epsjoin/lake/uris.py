@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from typing import Literal
+from unicodedata import category
 from urllib.parse import quote, unquote, urlsplit
 
 import pyarrow.fs as pafs
@@ -12,6 +13,9 @@ import pyarrow.fs as pafs
 from epsjoin.errors import ArgumentError
 
 Library = Literal["spark", "pyarrow", "deltalake"]
+
+_CONTROLS = ("Cc", "Cs", "Zl", "Zp")
+"""Categories of Unicode: controls, halves of characters, ends of lines and paragraphs."""
 
 _OF_URIS = "%:/[]@!$&'()*+,;=~"
 """Characters that stand in a URI as they are, besides letters of English, digits and ``-._``."""
@@ -29,7 +33,7 @@ def parse_lake_uri(text: str, argument: str = "--lake") -> str:
         in a URI, behind which no folder's name stands.
     """
     uri = _parse(text, argument)
-    if not text.isprintable():
+    if any(category(each) in _CONTROLS for each in text):
         raise ArgumentError(f"{argument}: {text!r} has a control character; take another folder")
     found = re.search(r"\\|%[0-9A-Fa-f]{2}", unquote(urlsplit(uri).path))
     if found:

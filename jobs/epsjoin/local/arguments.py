@@ -171,11 +171,27 @@ def _as_numbers(name: str, points: npt.ArrayLike) -> npt.NDArray[Any]:
 
 
 def unrounded(values: npt.ArrayLike, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the array of some values; of objects where NumPy may have rounded integers beside floats."""
-    if array is values or array.dtype != np.float64 or not (np.abs(array) >= 2.0**53).any():
+    """Return the array of some values; of objects where integers beside floats may have been rounded."""
+    if array.dtype != np.float64 or isinstance(values, np.ndarray):
         return array
-    of_pandas: Any = getattr(values, "astype", None)  # a frame would round them itself
-    return np.asarray(of_pandas(object) if of_pandas else values, object)
+    types = getattr(values, "dtypes", None)  # of a frame's columns
+    if types is not None and not any("int" in str(each).lower() for each in types):
+        return array
+    if not (array.ndim == 2 and array.size and _are_large(array)):
+        return array
+    given: Any = values  # frames round the integers themselves: pandas' and polars' first become objects
+    if hasattr(given, "astype"):
+        given = given.astype(object)
+    elif hasattr(given, "rows"):
+        given = given.rows()
+    return np.asarray(given, object)
+
+
+def _are_large(values: Floats) -> bool:
+    """Whether a finite value is as large as integers that float64 rounds."""
+    step = max(1, _LOOKED_AT // values.shape[1])
+    blocks = (np.abs(values[at : at + step]) for at in range(0, len(values), step))
+    return any(((block >= 2.0**53) & (block < math.inf)).any() for block in blocks)
 
 
 def _as_float64(name: str, array: npt.NDArray[Any], ranges: Ranges = in_one_range) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,8 @@ def metric_of(name: Any, p: float | None, metric_params: dict[str, Any] | None) 
     if name == "minkowski":
         p = params.pop("p", p)
         p = 2.0 if p is None else p
-        if isinstance(p, (int, float)) and p in _BY_P:
-            name = _BY_P[p]
+        if isinstance(p, Real) and float(p) in _BY_P:
+            name = _BY_P[float(p)]
         elif not params:
             return get_metric("minkowski", p)
     if params:

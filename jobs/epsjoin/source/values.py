@@ -187,7 +187,9 @@ def from_value(column: Column, value: Any) -> Any:
         if isinstance(value, time) and column.type == "time":
             return _seconds_of(value)
         if isinstance(value, datetime) and column.type == "timestamp" and value == value:  # not NaT
-            return _check_year(value)
+            # of nanoseconds there is a type of pandas'; the tables have microseconds
+            plain = value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value
+            return _check_year(plain)
         if isinstance(value, date) and not isinstance(value, datetime) and column.type == "date":
             return value
     raise ValueError(f"not of type {column.type}")

@@ -73,7 +73,12 @@ def test_save__writes_no_tree_again_that_has_not_changed(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "damage", [lambda content: content[:-800] + b"\0" * 800, lambda content: content[:99]]
+    "damage",
+    [
+        lambda content: content[:-800] + b"\0" * 800,
+        lambda content: content[:99],
+        lambda old: old.replace(b"}", b" ", 1),
+    ],
 )
 def test_save__writes_a_file_again_that_was_damaged(tmp_path, damage):
     index = Index(OLD)

@@ -21,6 +21,7 @@ from epsjoin.errors import TableError
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
 from epsjoin.local.metric import get_metric
+from epsjoin.local.neighbours.rank import robust_spread
 from epsjoin.local.scratch import ScratchFiles
 from epsjoin.spark.cluster.from_pairs import CLUSTERS
 from epsjoin.spark.join.pairs import PAIRS
@@ -117,6 +118,15 @@ def test_rank_points__are_the_definition_however_far_the_neighbours_are(
     words = usual.describe(of_first).to_pylist()
     assert [row["dimensions"] for row in rows] == words + [None] * (len(POINTS) - 5)
     assert words[0].startswith("a +")
+
+
+def test_usual__of_longitudes_beyond_180_degrees_is_that_of_the_same_places() -> None:
+    places = np.column_stack([np.zeros(31), np.arange(170.0, 201.0)])
+    usual = Usual.of(places, ("lat", "lon"), get_metric("haversine"))
+    assert usual.centre[1] % 360.0 == 185.0
+    assert usual.spread[1] == robust_spread(places)[1][1]
+    words = usual.describe(places[[1, 15, 29]]).to_pylist()
+    assert [word.split(", ")[0] for word in words] == ["lon -1.2", "lat +0.0", "lon +1.2"]
 
 
 def test_usual__of_longitudes_across_180_degrees_counts_the_shorter_way_round() -> None:

@@ -55,6 +55,7 @@ class Usual(NamedTuple):
         is_circle = metric.name == "haversine"
         if is_circle and len(sample):
             sample = sample.copy()
+            sample[:, 1] = (sample[:, 1] + 180.0) % 360.0 - 180.0
             sample[sample[:, 1] > widest_gap(sample[:, 1]), 1] -= 360.0
         return cls(*robust_spread(sample), tuple(names), is_circle)
 
