@@ -280,6 +280,14 @@ def test_draft__of_texts_for_missing_numbers_and_of_some_bad_ones(tmp_path: Path
     assert "# - bad, most often (1): x: not a number" in text
 
 
+def test_draft__says_that_a_key_cannot_be_that_of_noise(tmp_path: Path) -> None:
+    rows = [f"{i},{i / 7:.3f}" for i in range(-1, 199)]
+    (tmp_path / "a.csv").write_text("\n".join(["id,x", *rows]))
+    text = draft(tmp_path / "a.csv", "a")
+    assert "# - of these rows 199 become points, 0 are left out, 1 are bad" in text
+    assert "# - bad, most often (1): id: -1 is kept for noise" in text
+
+
 def test_draft__of_parquet_leaves_out_what_no_contract_can_type(tmp_path: Path) -> None:
     table = {
         "x": pa.array(["1.5", "2.5"]).cast(pa.decimal128(5, 2)),

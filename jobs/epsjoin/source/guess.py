@@ -23,7 +23,7 @@ from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.source_columns import RESERVED, is_plain
 from epsjoin.contracts.sources import NAME, SourceContract
 from epsjoin.errors import DataRefusedError
-from epsjoin.source.records import FORMATS, Record, open_records
+from epsjoin.source.records import FORMATS, Record, key_id, open_records
 from epsjoin.source.untyped import FoundColumns
 from epsjoin.source.values import from_text
 
@@ -154,7 +154,16 @@ def try_contract(file: Path, source: SourceContract) -> list[Record]:
     """The first records of a file as a contract takes them, without their texts."""
     with file.open("rb") as stream:
         records = open_records(stream, str(file), source)
-        return [record._replace(raw="", values=None) for record in islice(_bounded(records), MAX_ROWS)]
+        return [_judged(source, record) for record in islice(_bounded(records), MAX_ROWS)]
+
+
+def _judged(source: SourceContract, record: Record) -> Record:
+    """A record without its texts; one whose key can be no id is bad, as ingest will say."""
+    reason = record.reason
+    if record.values is not None and source.key:
+        id_ = key_id(source, record.values)
+        reason = id_ if isinstance(id_, str) else reason
+    return record._replace(raw="", values=None, reason=reason)
 
 
 def _bounded(records: Any) -> Iterator[Any]:
