@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,7 @@ import pytest
 from epsjoin.errors import DataRefusedError, NothingToDoError, TableError
 from epsjoin.lake import slices, uris
 from epsjoin.lake.lake import Slice
-from epsjoin.lake.parquet import File
 from epsjoin.spark import tasks
-from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.ingest.facts import KindCount, facts_of
 from epsjoin.spark.ingest.snapshot import find_snapshot
@@ -256,57 +253,6 @@ def test_ingest__counts_reasons_without_their_values_as_the_report_does(
     shown = count_reasons(StoredSlice.of(job, Slice("quarantine", job.run)))
     assert {kind: count for kind, count in shown.items() if not kind.startswith("key")} == kinds
     assert next(iter(shown)) == "lat: above 90"
-
-
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (b"", "snapshot.csv: the file has nothing in it"),
-        (b"id,x,y,name\n", "snapshot.csv: the file has a header but no record"),
-        (
-            GOOD.replace("y", "why", 1).encode(),
-            "snapshot.csv: column 'y' is missing; the file has id, x, why, name",
-        ),
-        (GOOD.replace("name", "x", 1).encode(), "column 'name' is missing"),
-        (b"id,x,y\xff,name\n1,0,0,a\n", r"column 'y' is missing; the file has id, x, y\\xff, name"),
-        (b'id,x,y,name\n1,0,0,a\n2,0,0,"b\n3,0,0,c\n', "line 3: a quoted field begins here and does not end"),
-        (
-            b"id,x,y,name\n1,0,0,a\n2,,0,b\n",
-            r"1 of 2 rows \(50.0%\) are bad, 0.0% are allowed; most often: x: missing",
-        ),
-    ],
-)
-def test_ingest__refuses_a_broken_file_and_leaves_a_run_alone(
-    make_job: JobMaker, tmp_path: Path, content: bytes, sentence: str
-) -> None:
-    """The run passes its gate as before. Of a run that has not come in, the bad rows are stored."""
-    job = make_job(XY)
-    (tmp_path / "snapshot.csv").write_text(GOOD)
-    ingest.run(job)
-
-    def files() -> dict[str, list[File]]:
-        written = ("points", "quarantine", "snapshots")
-        return {table: slices.files_of(job.lake, Slice(table, RUN)) for table in written}
-
-    before, on_disk = files(), set(tmp_path.rglob("*.parquet"))
-    (tmp_path / "snapshot.csv").write_bytes(content)
-    with pytest.raises(DataRefusedError, match=sentence):
-        ingest.run(job)
-    assert files() == before
-    assert set(tmp_path.rglob("*.parquet")) == on_disk
-    check_quality(job, "input")
-    with pytest.raises(DataRefusedError, match=sentence):
-        ingest.run(replace(job, run="2023-06-02"))
-    assert slices.read_slice(job.lake, Slice("quarantine", "2023-06-02")).num_rows
-
-
-def test_ingest__refuses_a_broken_gzip(make_job: JobMaker, tmp_path: Path) -> None:
-    job = make_job(XY, path="snapshot.csv.gz")
-    whole = gzip.compress((GOOD + "".join(f"{i},{i % 7}.5,0,z{i * i}\n" for i in range(9, 5000))).encode())
-    (tmp_path / "snapshot.csv.gz").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DataRefusedError, match=r"broken gzip after \d+ records"):
-        ingest.run(job)
-    assert "broken gzip" in rows(job, "quarantine")[0]["reason"]
 
 
 def test_ingest__takes_the_last_snapshot_of_the_interval(make_job: JobMaker, tmp_path: Path) -> None:
