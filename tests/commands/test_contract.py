@@ -103,8 +103,8 @@ def test_draft__takes_no_key_that_comes_twice_or_is_missing(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("name", "content", "error", "sentence"),
     [
-        ("a.txt", b"x\n1\n", ArgumentError, "must end with one of .csv"),
-        ("gone.csv", None, ArgumentError, "no such file"),
+        ("a.txt", b"x\n1\n", ArgumentError, "must end in .csv"),
+        ("gone.csv", None, ArgumentError, "is no file"),
         ("words.csv", b"a,b\nx,y\n", DataRefusedError, "no column holds numbers, so none can be a"),
         ("key.csv", b"id\n1\n", DataRefusedError, "no column holds numbers except the key id"),
         (

@@ -143,3 +143,30 @@ def test_diff__ends_with_the_code_of_its_error(
     named = {"old": files[0], "new": files[1], "broken": str(broken)}
     assert cli.main(["diff", *(argument.format(**named) for argument in arguments)]) == code
     assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("is_json", [False, True])
+def test_diff__shows_times_that_python_has_no_object_for(
+    tmp_path: Path, is_json: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, year_9999 in (("old", 253_402_300_799), ("new", 253_402_300_800)):
+        times = pa.array([year_9999, 0], pa.timestamp("s"))
+        lasts = pa.array([10**15, 1], pa.duration("s"))
+        pq.write_table(pa.table({"id": [1, 2], "until": times, "lasts": lasts}), tmp_path / f"{name}.parquet")
+    files = [str(tmp_path / f"{name}.parquet") for name in ("old", "new")]
+    assert cli.main(["diff", *files, "--key", "id", *["--json"] * is_json]) == 0
+    said = capsys.readouterr().out
+    if is_json:
+        assert json.loads(said)["updated"][0]["now"]["until"] == "10000-01-01 00:00:00.000"
+    else:
+        assert "  * id 1: until 9999-12-31 23:59:59.000 → 10000-01-01 00:00:00.000" in said.splitlines()
+
+
+def test_diff__names_a_double_key_that_python_has_no_object_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pq.write_table(
+        pa.table({"t": pa.array([253_402_300_800] * 2, pa.timestamp("s"))}), tmp_path / "a.parquet"
+    )
+    assert cli.main(["diff", *[str(tmp_path / "a.parquet")] * 2, "--key", "t"]) == 3
+    assert "have one key, t '10000-01-01 00:00:00.000'" in capsys.readouterr().err

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from epsjoin.errors import ArgumentError, DataRefusedError
-from epsjoin.source import bounds, sampling
+from epsjoin.source import bounds, parquet
 from epsjoin.source.sampling import sample_files
 
 BAD = """\ufeffid,x,"y"
@@ -53,14 +53,23 @@ def test_sample__reads_numbers_of_parquet(tmp_path: Path) -> None:
     found = sample_files([tmp_path / "a.parquet"] * 2, ["b", "a"], 100)
     assert found.points.tolist() == [[0.5, 1.0], [2.0, 4.0]] * 2
     assert (found.n_rows, found.n_left_out, found.n_bad) == (4, 2, 2)
-    with pytest.raises(DataRefusedError, match=r"a.parquet: c is string, not a number"):
-        sample_files([tmp_path / "a.parquet"], ["c"], 100)
+    texts = sample_files([tmp_path / "a.parquet"], ["c"], 100)
+    assert (texts.n_rows, texts.n_left_out, texts.n_bad) == (0, 0, 4), "as ingest would take them"
+
+
+def test_sample__reads_json_lines_and_names_the_first_bad_row(tmp_path: Path) -> None:
+    lines = ['{"x": 1, "odd `name`": 2.5}', '{"x": 3}', '{"x": "4", "odd `name`": true}', "[5]"]
+    file = write(tmp_path / "a.jsonl", "\n".join(lines))
+    found = sample_files([file], ["odd `name`", "x"], 100)
+    assert found.points.tolist() == [[2.5, 1.0]]
+    assert (found.n_rows, found.n_left_out, found.n_bad) == (1, 1, 2)
+    assert found.first_bad == f"{file}: line 3: odd `name`: not of type number: 'True'"
 
 
 def test_sample__is_uniform_bounded_and_that_of_its_seed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sampling, "BATCH_ROWS", 64)
+    monkeypatch.setattr(parquet, "BATCH_ROWS", 64)
     for name, begin in (("a", 0), ("b", 600)):
         pq.write_table(pa.table({"x": np.arange(begin, begin + 600.0)}), tmp_path / f"{name}.parquet")
     files = [tmp_path / "a.parquet", tmp_path / "b.parquet"]
@@ -74,16 +83,21 @@ def test_sample__is_uniform_bounded_and_that_of_its_seed(
     # each row is in 30 of 300 samples; blocks of 100 rows, batches and files alike
     assert abs(taken.reshape(12, 100).mean(axis=1) - 30).max() < 2
     again = sample_files(files, ["x"], 120, 299).points
-    monkeypatch.setattr(sampling, "BATCH_ROWS", 1000)
+    monkeypatch.setattr(parquet, "BATCH_ROWS", 1000)
     np.testing.assert_array_equal(sample_files(files, ["x"], 120, 299).points, again)
 
 
 @pytest.mark.parametrize(
     ("name", "content", "error", "sentence"),
     [
-        ("a.txt", "x\n1\n", ArgumentError, "a.txt: a name must end in .csv, .csv.gz, .parquet"),
-        ("a.csv", "", DataRefusedError, "a.csv: Empty CSV file"),
-        ("a.csv", "y\n1\n", DataRefusedError, "a.csv: Column 'x' in include_columns does not exist"),
+        (
+            "a.txt",
+            "x\n1\n",
+            ArgumentError,
+            "a.txt: a name must end in .csv, .json, .jsonl, .ndjson, .parquet",
+        ),
+        ("a.csv", "", DataRefusedError, "a.csv: the file has nothing in it"),
+        ("a.csv", "y\n1\n", DataRefusedError, "a.csv: column 'x' is missing; the file has y"),
         ("a.csv.gz", gzip.compress(b"x\n" + b"1\n" * 9999)[:-12], DataRefusedError, "a.csv.gz: "),
         ("a.parquet", "PAR1", DataRefusedError, "a.parquet: "),
     ],
@@ -98,7 +112,7 @@ def test_sample__refuses_files_that_it_cannot_read(
 
 def test_sample__refuses_a_parquet_file_without_the_column(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": [1.0]}), tmp_path / "a.parquet")
-    with pytest.raises(DataRefusedError, match=r"a.parquet: lacks the column z"):
+    with pytest.raises(DataRefusedError, match=r"a.parquet: column 'z' is missing; the file has x"):
         sample_files([tmp_path / "a.parquet"], ["x", "z"], 10)
 
 

@@ -23,7 +23,7 @@ from epsjoin.lake.arguments import add_contracts
 from epsjoin.paths import PROJECT
 from epsjoin.report import words
 from epsjoin.source.guess import FileGuess, Guess, guess_file, try_contract
-from epsjoin.source.records import ENDINGS, Record
+from epsjoin.source.records import Record, format_of
 from epsjoin.source.values import kind_of
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -102,12 +102,7 @@ def draft(file: Path, name: str) -> str:
     DataRefusedError
         The file cannot be read or exceeds a bound; no column could be a coordinate.
     """
-    suffixes = [suffix for suffix in file.suffixes if suffix != ".gz"]
-    format_ = ENDINGS.get(suffixes[-1].lower() if suffixes else "")
-    if format_ is None:
-        raise ArgumentError(f"{file}: the name must end with one of {', '.join(ENDINGS)}, .gz may follow")
-    if not file.is_file():
-        raise ArgumentError(f"{file}: no such file")
+    format_ = format_of(file)
     found = guess_file(file, format_)
     columns = {guess.name: guess for guess in found.columns if not guess.unusable}
     key = _key_of(columns)

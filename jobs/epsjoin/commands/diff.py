@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from epsjoin.console import counted, printable
+from epsjoin.differ.columns import to_rows
 from epsjoin.differ.differences import SnapshotDiff, snapshot_diff
 from epsjoin.differ.nearness import Near
 from epsjoin.errors import ArgumentError
@@ -165,7 +166,7 @@ def to_json(found: SnapshotDiff, limit: int) -> dict[str, Any]:
     """The answer as one object; of each kind the number of rows, and as many of them as ``limit``."""
     kinds = ("inserted", "updated", "deleted", "rekeyed")
     counts = {f"n_{kind}": len(getattr(found, kind)) for kind in kinds}
-    rows = {kind: getattr(found, kind).slice(0, max(0, limit)).to_pylist() for kind in kinds}
+    rows = {kind: to_rows(getattr(found, kind).slice(0, max(0, limit))) for kind in kinds}
     rest = {name: value for name, value in vars(found).items() if name not in kinds}
     return {**counts, **rest, **rows}
 
@@ -181,7 +182,7 @@ def _finite(value: Any) -> Any:
 
 def _rows(table: pa.Table) -> Iterable[dict[str, Any]]:
     for batch in table.to_batches(max_chunksize=1000):
-        yield from batch.to_pylist()
+        yield from to_rows(pa.Table.from_batches([batch]))
 
 
 def _row(row: Mapping[str, Any]) -> str:

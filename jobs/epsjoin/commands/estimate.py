@@ -42,6 +42,7 @@ class Sample:
     ids, points : (n,) int64 and (n, d) float64, the sample.
     n_rows, n_left_out, n_bad : points of the whole set; other rows of its files, in which a coordinate is
         missing, or which are bad.
+    first_bad : what is wrong with the first bad row; empty if there is none.
     metric, unit : the metric and the unit of its distances, "" if there is none.
     params : parameters of the join; those that no argument sets have their defaults.
     run : the run whose points these are; ``None``: they are those of files.
@@ -60,6 +61,7 @@ class Sample:
     run: Fingerprints | None = None
     right: NDArray[np.float64] | None = None
     n_right: int = 0
+    first_bad: str = ""
 
     def expectation(self, fit: EpsilonFit | None) -> Expectation:
         """What the jobs expect of these points, too."""
@@ -108,7 +110,9 @@ def _parser() -> argparse.ArgumentParser:
         prog="epsjoin estimate",
         description="Predict what a join will yield and cost, from a sample, in seconds.",
     )
-    parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="CSV with a header, or Parquet")
+    parser.add_argument(
+        "files", nargs="*", type=Path, metavar="FILE", help="CSV with a header, JSON lines or Parquet"
+    )
     parser.add_argument(
         "--right", nargs="+", type=Path, metavar="FILE", help="files of a right table, joined with the others"
     )
@@ -153,7 +157,7 @@ def _read_sample(arguments: argparse.Namespace) -> Sample:
     if sample.n_rows == 0:
         raise DataRefusedError(
             f"there are no points; a coordinate is missing in {words.plural(sample.n_left_out, 'row')}, "
-            f"{words.plural(sample.n_bad, 'row')} bad: not a finite number"
+            f"{words.plural(sample.n_bad, 'row')} bad" + (f": {sample.first_bad}" if sample.n_bad else "")
         )
     try:
         sample.metric.check(sample.points)
@@ -177,7 +181,7 @@ def _sample_files(arguments: argparse.Namespace) -> Sample:
     metric.dimensions(len(columns))
     found = sample_files(arguments.files, columns, params.sample_rows, params.seed)
     ids = np.arange(len(found.points), dtype=np.int64)
-    sample = Sample(ids, found.points, *found[:3], metric, metric.unit, params)
+    sample = Sample(ids, found.points, *found[:3], metric, metric.unit, params, first_bad=found.first_bad)
     if not arguments.right:
         return sample
     # by another seed: with the same one, rows of the same numbers would be drawn of both tables

@@ -164,3 +164,22 @@ def structs(table: pa.Table) -> pa.Array:
     """The rows of a table as one column."""
     columns: list[Any] = [column.combine_chunks() for column in table.columns]
     return pa.StructArray.from_arrays(columns, fields=list(table.schema))
+
+
+def to_rows(table: pa.Table) -> list[dict[str, Any]]:
+    """The rows of a table as Python's values; times are texts where one is after the year 9999."""
+    try:
+        rows: list[dict[str, Any]] = table.to_pylist()
+    except (OverflowError, ValueError):
+        rows = table.cast(
+            pa.schema([(field.name, _without_times(field.type)) for field in table.schema])
+        ).to_pylist()
+    return rows
+
+
+def _without_times(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, _without_times(field.type)) for field in kind])
+    if pa.types.is_duration(kind):
+        return pa.int64()  # in its unit: Arrow writes no texts of these
+    return pa.string() if pa.types.is_temporal(kind) else kind

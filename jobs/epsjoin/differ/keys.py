@@ -7,7 +7,7 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 
-from epsjoin.differ.columns import Compared
+from epsjoin.differ.columns import Compared, to_rows
 from epsjoin.differ.snapshots import Snapshot, conform
 from epsjoin.digests import UNKEYED, digest_table, to_fields
 from epsjoin.errors import DataRefusedError
@@ -104,7 +104,7 @@ def refuse_doubles(snapshot: Snapshot, key: pa.Schema, digests: list[Words]) -> 
     double = find_double(np.concatenate([NOTHING, *digests]))
     if double is None:
         return
-    value = snapshot.take(np.array(double[1:]), key).to_pylist()[0]
+    value = to_rows(snapshot.take(np.array(double[1:]), key))[0]
     named = ", ".join(f"{name} {text!r}" for name, text in value.items())
     raise DataRefusedError(
         f"{snapshot.label}: records {double[0] + 1:,} and {double[1] + 1:,} have one key, {named}; "

@@ -14,11 +14,12 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.local.bestmatch.batch import FOR_LEFT, FOR_RIGHT, BestPairs, bestmatch_join
 from epsjoin.local.bestmatch.orders import Closest, Own
+from epsjoin.source.values import DECIMAL
 
 Near = float | Mapping[str | tuple[str, str], float]
 """One distance of all coordinates, or criteria with an eps each."""
 
-_NUMBER = r"^\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
+_NUMBER = rf"^\s*{DECIMAL}\s*$"
 
 
 def match_by_nearness(old: pa.Table, new: pa.Table, near: Near, names: Sequence[str]) -> tuple[Ints, Floats]:

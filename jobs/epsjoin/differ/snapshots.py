@@ -20,7 +20,7 @@ from epsjoin.kernels.arrays import Ints
 from epsjoin.source.batches import open_batches
 from epsjoin.source.csv_ import read_csv
 from epsjoin.source.json_ import read_json
-from epsjoin.source.records import ENDINGS
+from epsjoin.source.records import format_of
 from epsjoin.source.untyped import FoundColumns
 
 BATCH_ROWS = 1 << 15
@@ -135,13 +135,9 @@ def open_snapshot(source: Any, label: str, room: int) -> Snapshot:
     if not isinstance(source, (str, Path)):
         raise ArgumentError(f"{label} must be a path or an Arrow table, not {type(source).__name__}")
     path = Path(source)
-    if not path.is_file():
-        raise ArgumentError(f"{path} is no file")
-    ending = Path(path.name.removesuffix(".gz")).suffix
-    if ending not in ENDINGS or (ending == ".parquet" and path.name.endswith(".gz")):
-        raise ArgumentError(f"{path}: a name must end in {', '.join(ENDINGS)}, or in .gz after one of text")
+    format_ = format_of(path)
     try:
-        return _checked(_OPENERS[ENDINGS[ending]](path, room))
+        return _checked(_OPENERS[format_](path, room))
     except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
         raise DataRefusedError(f"{path}: cannot be read: {error}") from error
 

@@ -25,7 +25,7 @@ from epsjoin.source.bounds import BYTE_ORDER_MARK, open_pieces
 from epsjoin.source.csv_ import Line, read_header, split_records
 from epsjoin.source.rules import Flags, Ints, may_be_tiny, type_once, typed_schema
 from epsjoin.source.untyped import Block, FoundColumns, UntypedRecord
-from epsjoin.source.values import TIMES, from_text
+from epsjoin.source.values import DECIMAL, TIMES, from_text
 
 Bytes = NDArray[np.uint8]
 
@@ -36,7 +36,7 @@ _BLANKS = " \t"
 _IN_CACHE = 1 << 20
 """Bytes that pyarrow types at once: larger pieces take a third more CPU; longer lines go by texts."""
 
-_NUMBER = r"^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_NUMBER = f"^{DECIMAL}$"
 _INTEGER = r"^[+-]?[0-9]{1,18}$"
 _NOT_ZERO = r"^[^eE]*[1-9]"
 

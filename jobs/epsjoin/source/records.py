@@ -10,11 +10,12 @@ import gzip
 import hashlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
 from epsjoin.contracts.conditions import Filter
 from epsjoin.contracts.sources import SourceContract
-from epsjoin.errors import DataRefusedError
+from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.source.bounds import MAX_LINE
 from epsjoin.source.csv_ import read_csv
 from epsjoin.source.json_ import read_json
@@ -34,8 +35,23 @@ FORMATS = {
 """Functions by a contract's ``format``: one splits a file into fields, one types a field."""
 
 
-ENDINGS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
-"""Formats of files, by the ends of their names; of those of text, ``.gz`` may follow."""
+_ENDINGS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet"}
+
+
+def format_of(file: Path) -> str:
+    """The format of a file that is there, by the end of its name; of those of text, ``.gz`` may follow.
+
+    Raises
+    ------
+    ArgumentError
+        It is no file, or its name has another end.
+    """
+    if not file.is_file():
+        raise ArgumentError(f"{file} is no file")
+    ending = Path(file.name.removesuffix(".gz")).suffix.lower()
+    if ending not in _ENDINGS or (ending == ".parquet" and file.suffix == ".gz"):
+        raise ArgumentError(f"{file}: a name must end in {', '.join(_ENDINGS)}, or in .gz after one of text")
+    return _ENDINGS[ending]
 
 
 class Record(NamedTuple):

@@ -2,48 +2,41 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.csv as pacsv
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from epsjoin.errors import ArgumentError, DataRefusedError
-from epsjoin.source.bounds import check_expansion, open_lines, parquet_bytes
-
-BATCH_ROWS = 1 << 16
-"""Number of rows of a Parquet file that are read at once."""
-
-_CSV, _PARQUET = (".csv", ".csv.gz"), (".parquet",)
-_NUMBER = r"^\s*[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
-
-
-_Batch: TypeAlias = tuple[NDArray[np.float64], int, int]
-"""Points, and the numbers of other rows: left out, bad."""
+from epsjoin.contracts.odcs import Column
+from epsjoin.contracts.sources import SourceContract
+from epsjoin.errors import DataRefusedError
+from epsjoin.source.batches import Batch, open_batches
+from epsjoin.source.records import format_of
 
 
 class FileSample(NamedTuple):
     """A sample of the points in some files.
 
+    What is a point and what is bad, is said by the functions with which ``ingest`` reads, for a contract
+    that names the coordinates and requires none of them.
+
     Parameters
     ----------
     n_rows : number of rows that are points: all coordinates are finite numbers.
-    n_left_out : number of other rows in which nothing is wrong: a coordinate is missing. As in ``ingest``,
-        where the contract does not require it.
+    n_left_out : number of other rows in which nothing is wrong: a coordinate is missing.
     n_bad : number of the rest: a coordinate is no finite number, or the row cannot be split into fields.
     points : (m, d) float64, a uniform sample of the points, in the order of the files.
+    first_bad : where the first bad row is and what is wrong with it; empty if none is bad.
     """
 
     n_rows: int
     n_left_out: int
     n_bad: int
     points: NDArray[np.float64]
+    first_bad: str
 
 
 def sample_files(files: Sequence[Path], columns: Sequence[str], n_sample: int, seed: int = 0) -> FileSample:
@@ -51,7 +44,7 @@ def sample_files(files: Sequence[Path], columns: Sequence[str], n_sample: int, s
 
     Parameters
     ----------
-    files : CSV with a header (also gzip) or Parquet, told apart by the ends of their names.
+    files : CSV with a header, JSON lines or Parquet; see :func:`epsjoin.source.records.format_of`.
     columns : names of the coordinates, in order.
     n_sample : maximum number of points to keep.
     seed : seed of the choice; the same files in the same order and the same seed yield the same points.
@@ -61,8 +54,8 @@ def sample_files(files: Sequence[Path], columns: Sequence[str], n_sample: int, s
     ArgumentError
         A file does not exist, or its name has another end.
     DataRefusedError
-        A file cannot be read to its end, lacks a column, or exceeds ``MAX_LINE`` or ``MAX_EXPANSION`` of
-        ``epsjoin.source.bounds``.
+        A file cannot be read to its end, has no row, lacks a column or has it twice, or exceeds a limit of
+        :mod:`epsjoin.source.bounds`.
 
     Notes
     -----
@@ -73,17 +66,21 @@ def sample_files(files: Sequence[Path], columns: Sequence[str], n_sample: int, s
     keys, kept = np.empty(0), np.empty((0, len(columns)))
     limit = np.inf
     n_rows = n_left_out = n_bad = 0
-    for batch, left_out, bad in _read_batches(files, columns):
-        n_left_out += left_out
-        n_bad += bad
-        n_rows += len(batch)
-        drawn = random.random(len(batch))
+    first_bad = ""
+    for file, batch in _read(files, columns):
+        if batch.refused and not n_bad:
+            first_bad = f"{file}: line {batch.refused[0].line}: {batch.refused[0].reason}"
+        n_left_out += batch.n_left_out
+        n_bad += len(batch.refused)
+        n_rows += len(batch.values)
+        drawn = random.random(len(batch.values))
         is_small = drawn < limit
-        keys, kept = np.concatenate((keys, drawn[is_small])), np.concatenate((kept, batch[is_small]))
+        points = np.column_stack([column.to_numpy() for column in batch.values.columns])
+        keys, kept = np.concatenate((keys, drawn[is_small])), np.concatenate((kept, points[is_small]))
         if len(keys) > 2 * n_sample:
             keys, kept, limit = _keep_smallest(keys, kept, n_sample)
     keys, kept, _ = _keep_smallest(keys, kept, n_sample)
-    return FileSample(n_rows, n_left_out, n_bad, kept)
+    return FileSample(n_rows, n_left_out, n_bad, kept, first_bad)
 
 
 def _keep_smallest(
@@ -96,72 +93,18 @@ def _keep_smallest(
     return keys[chosen], rows[chosen], float(keys[chosen].max())
 
 
-def _read_batches(files: Sequence[Path], columns: Sequence[str]) -> Iterator[_Batch]:
-    """Yield the points of all files batch by batch, each with the numbers of rows left out and bad."""
+def _read(files: Sequence[Path], columns: Sequence[str]) -> Iterator[tuple[Path, Batch]]:
+    # the columns of a contract have names that need no quotes; those of a file may be anything
+    names = tuple(f"axis_{i}" for i in range(len(columns)))
+    typed = tuple(
+        Column(name, "number", physical_name=given) for name, given in zip(names, columns, strict=True)
+    )
+    source = SourceContract("estimate", "", "", typed, coordinates=names, optional=names)
     for file in files:
-        if not file.is_file():
-            raise ArgumentError(f"{file} is no file")
-        if file.name.endswith(_CSV):
-            read = _read_csv
-        elif file.name.endswith(_PARQUET):
-            read = _read_parquet
-        else:
-            raise ArgumentError(f"{file}: a name must end in {', '.join((*_CSV, *_PARQUET))}")
+        of_format = replace(source, format=format_of(file))
         try:
-            yield from read(file, list(columns))
-        except (pa.ArrowException, OSError, EOFError, zlib.error) as error:
-            raise DataRefusedError(f"{file}: {str(error).splitlines()[0]}") from error
-
-
-def _read_csv(file: Path, columns: list[str]) -> Iterator[_Batch]:
-    n_broken = 0
-
-    def skip(_: pacsv.InvalidRow) -> str:
-        nonlocal n_broken
-        n_broken += 1
-        return "skip"
-
-    with file.open("rb") as stored:
-        reader = pacsv.open_csv(
-            pa.PythonFile(open_lines(stored, str(file)), "r"),
-            parse_options=pacsv.ParseOptions(newlines_in_values=True, invalid_row_handler=skip),
-            # read as bytes: a field that is no number must cost its row, not the whole file
-            convert_options=pacsv.ConvertOptions(
-                include_columns=columns, column_types=dict.fromkeys(columns, pa.binary())
-            ),
-        )
-        for batch in reader:
-            yield _separate([_parse_numbers(column) for column in batch.columns])
-    yield np.empty((0, len(columns))), 0, n_broken
-
-
-def _parse_numbers(column: pa.Array) -> pa.Array:
-    """The numbers in a column of texts: null where there is none, NaN where there is another text."""
-    is_number = pc.match_substring_regex(column, _NUMBER)
-    text = pc.if_else(is_number, column, pa.scalar(b"nan")).cast(pa.string())
-    is_blank = pc.match_substring_regex(column, r"^\s*$")
-    return pc.if_else(is_blank, None, pc.utf8_trim_whitespace(text).cast(pa.float64()))
-
-
-def _read_parquet(file: Path, columns: list[str]) -> Iterator[_Batch]:
-    with pq.ParquetFile(file) as parquet:
-        for name in columns:
-            if name not in parquet.schema_arrow.names:
-                raise DataRefusedError(f"{file}: lacks the column {name}")
-            kind = parquet.schema_arrow.field(name).type
-            if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-                raise DataRefusedError(f"{file}: {name} is {kind}, not a number")
-        decoded = parquet_bytes(parquet.metadata, parquet.schema_arrow, columns)
-        check_expansion(str(file), file.stat().st_size, decoded)
-        for batch in parquet.iter_batches(BATCH_ROWS, columns=columns):
-            yield _separate([batch.column(name).cast(pa.float64(), safe=False) for name in columns])
-
-
-def _separate(columns: Sequence[pa.Array]) -> _Batch:
-    """The rows that are points, and the numbers of rows left out and bad."""
-    points = np.column_stack([column.to_numpy(zero_copy_only=False) for column in columns])
-    is_missing = np.column_stack([column.is_null().to_numpy(zero_copy_only=False) for column in columns])
-    is_bad = (~np.isfinite(points) & ~is_missing).any(axis=1)  # a missing value is NaN in points
-    is_point = ~is_bad & ~is_missing.any(axis=1)
-    n_bad, n_points = int(is_bad.sum()), int(is_point.sum())
-    return points[is_point], len(points) - n_bad - n_points, n_bad
+            with file.open("rb") as stream:
+                for batch in open_batches(stream, str(file), of_format, may_be_empty=True):
+                    yield file, batch
+        except OSError as error:
+            raise DataRefusedError(f"{file}: cannot be read: {error}") from error

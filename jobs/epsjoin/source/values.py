@@ -30,9 +30,10 @@ EXACT = range(-(2**53), 2**53 + 1)
 
 _INTEGER = re.compile(r"[+-]?[0-9]{1,100}")  # int() refuses thousands of digits with a sentence of its own
 
-_NUMBER = re.compile(
-    r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[+-]?(inf|infinity|nan)", re.IGNORECASE
-)
+DECIMAL = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
+"""Regular expression of a finite number in text, without blanks around it."""
+
+_NUMBER = re.compile(rf"{DECIMAL}|[+-]?(inf|infinity|nan)", re.IGNORECASE)
 
 
 def kind_of(reason: str) -> str:
