@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -99,6 +99,27 @@ def test_cluster_and_outliers__notice_pairs_lost_on_the_way(
         with pytest.raises(TableError, match=r"^[\d,]+ neighbours were found in the pairs"):
             outliers.run(job)
     assert [delta_log.pin_versions(job.lake, name).versions for name in ("cluster", "outliers")] == versions
+
+
+@pytest.mark.parametrize("step", [cluster, outliers])
+def test_cluster_and_outliers__whose_rows_do_not_add_up_leave_no_file(
+    job: Job, step: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.run(job)
+    write = step.write_files
+
+    def miscount(*arguments: Any) -> tuple[list[File], dict[str, float]]:
+        files, counters = write(*arguments)
+        assert files
+        return files, {**counters, "rows": counters["rows"] - 1}
+
+    monkeypatch.setattr(step, "write_files", miscount)
+    before = set(job.project.rglob("*.parquet"))
+    with pytest.raises(
+        TableError, match=rf"499 points (have|were) .* run {step.__name__.split('.')[-1]} again"
+    ):
+        step.run(job)
+    assert set(job.project.rglob("*.parquet")) == before
 
 
 def _with(pairs: StoredSlice, change: Callable[[list[File]], list[File]]) -> StoredSlice:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from epsjoin.errors import ArgumentError, DataRefusedError, TableError
 from epsjoin.lake import delta_log, slices, targets, transactions
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
+from epsjoin.lake.parquet import File
 from epsjoin.spark.checks import measuring
 from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.checks.verify import Request, verify_tables
@@ -24,6 +26,7 @@ from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
 from epsjoin.spark.join import refine
 from epsjoin.spark.report.gather import gather
+from epsjoin.spark.write import Written
 from oracles.trees import Tree, n_nodes
 from tests.local.trees.cases import as_tree
 from tests.spark.conftest import JobMaker, copy_of, new_job
@@ -114,6 +117,23 @@ def test_refine__that_is_killed_around_its_commit_and_run_again_writes_the_same(
     commits.last = None
     refine.run(replace(job, lake=delta_log.pin_versions(job.lake, "refine")))
     assert content(job, "pairs").equals(expected)
+
+
+def test_refine__that_has_not_compared_all_candidates_leaves_no_file(
+    done: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = copy_of(done, tmp_path / "copy")
+
+    def miscount(reports: Any) -> tuple[list[File], dict[str, float]]:
+        files, counters = Written.of(reports)
+        assert files
+        return files, {**counters, "candidates": counters["candidates"] - 1}
+
+    monkeypatch.setattr(refine, "Written", SimpleNamespace(of=miscount))
+    before = set(tmp_path.rglob("*.parquet"))
+    with pytest.raises(TableError, match=r"candidates were compared, the log says .* run refine again"):
+        refine.run(job)
+    assert set(tmp_path.rglob("*.parquet")) == before
 
 
 def test_refine__wants_candidates_of_these_documents(done: Job, tmp_path: Path) -> None:
