@@ -20,6 +20,7 @@ from epsjoin.kernels.cluster.density import (
 from epsjoin.kernels.cluster.union_find import unite
 from oracles import cluster as twin
 from oracles import examples
+from tests.kernels.columns import pair_columns
 
 N = 12
 PAIRS = st.lists(
@@ -32,8 +33,7 @@ CORES = st.lists(st.booleans(), min_size=N, max_size=N).map(lambda flags: np.arr
 
 
 def columns(pairs):
-    left, right, distance = zip(*pairs, strict=True) if pairs else ((), (), ())
-    return EndPairs(np.array(left, np.int64), np.array(right, np.int64), np.array(distance, np.float64))
+    return EndPairs(*pair_columns(pairs))
 
 
 @examples(200)

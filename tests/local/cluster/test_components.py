@@ -19,15 +19,11 @@ from epsjoin.local.cluster import components
 from epsjoin.local.cluster.components import Meeting, contract, settle
 from oracles import cluster as twin
 from oracles import examples
+from tests.kernels.columns import columns
 
 INT64 = np.iinfo(np.int64)
 IDS = st.integers(-6, 12) | st.sampled_from([INT64.min, INT64.min + 1, INT64.max - 1, INT64.max])
 PARTS = st.lists(st.lists(st.tuples(IDS, IDS), max_size=12), max_size=8)
-
-
-def columns(edges):
-    pairs = np.array(edges, dtype=np.int64).reshape(-1, 2)
-    return np.ascontiguousarray(pairs[:, 0]), np.ascontiguousarray(pairs[:, 1])
 
 
 def in_rounds(parts, watch=None, share=7):

@@ -29,6 +29,7 @@ from epsjoin.local.cluster.from_pairs import (
 from epsjoin.local.cluster.positions import POINT_BYTES, AllPoints, positions_of
 from oracles import cluster as twin
 from oracles import examples
+from tests.kernels.columns import pair_columns
 
 SEEDS = st.integers(0, 10**6)
 BIG_IDS = st.sampled_from([0, -5, 2**62, -(2**63)])
@@ -45,11 +46,6 @@ def random_pairs(n, seed, first=0, step=1):
         if distance <= 2.0:
             pairs.append((min(ids[i], ids[j]), max(ids[i], ids[j]), distance))
     return points, ids, pairs
-
-
-def columns(pairs):
-    left, right, distance = ([row[i] for row in pairs] for i in range(3))
-    return np.array(left, np.int64), np.array(right, np.int64), np.array(distance, np.float64)
 
 
 def by_id(clusters):
@@ -69,12 +65,12 @@ def in_parts(ids, pairs, min_pts, n, seed):
     """DBSCAN as a cluster of machines runs it: every step on chunks, results brought together."""
     random = np.random.default_rng(seed)
     points = AllPoints(np.sort(np.array(ids, np.int64)))
-    counted = [partial_degrees(*columns(chunk)[:2]) for chunk in chunks(pairs, n, random)]
+    counted = [partial_degrees(*pair_columns(chunk)[:2]) for chunk in chunks(pairs, n, random)]
     for degrees in (union(sum_degrees, counted[: n // 2]), *counted[n // 2 :]):
         points.count(*degrees)
     is_core = points.find_cores(min_pts)
     for chunk in chunks(pairs, n, random):
-        left, right, distance = columns(chunk)
+        left, right, distance = pair_columns(chunk)
         part = number_points(left, right)
         at = positions_of(points.ids, part.ids)
         points.connect(by_positions(connect(part, distance, is_core[at]), at.astype(np.int32)))
@@ -110,7 +106,9 @@ def test_dbscan_in_parts__is_the_definition(n, min_pts, n_chunks, first, step, s
 @given(st.integers(1, 60), st.integers(1, 8), SEEDS)
 def test_oracle__of_rows_is_the_definition(n, min_pts, seed):
     _, ids, pairs = random_pairs(n, seed, -7)
-    rows = zip(*(column.tolist() for column in twin.dbscan_of_rows(n, *columns(pairs), min_pts)), strict=True)
+    rows = zip(
+        *(column.tolist() for column in twin.dbscan_of_rows(n, *pair_columns(pairs), min_pts)), strict=True
+    )
     assert dict(enumerate(rows)) == twin.dbscan(sorted(ids), pairs, min_pts)
 
 
@@ -221,8 +219,8 @@ def test_connect__parts_pairs_by_their_core_ends():
     st.lists(st.tuples(st.integers(0, 6), st.integers(-3, -1), st.sampled_from([0.0, 0.5, 1.0])), max_size=40)
 )
 def test_connect__nearest_is_the_smallest_distance_then_id(rows):
-    part = number_points(*columns(rows)[:2])
-    _, found = connect(part, columns(rows)[2], part.ids < 0)
+    part = number_points(*pair_columns(rows)[:2])
+    _, found = connect(part, pair_columns(rows)[2], part.ids < 0)
     expected = {}
     for border, core, distance in rows:
         expected[border] = min(expected.get(border, (math.inf, 0)), (distance, core))
@@ -279,7 +277,7 @@ def test_all_points__take_the_bytes_that_they_are_said_to():
 
 
 def test_steps__take_read_only_columns_as_arrow_gives_them():
-    left, right, distance = columns([(1, 2, 0.5), (2, 3, 0.5)])
+    left, right, distance = pair_columns([(1, 2, 0.5), (2, 3, 0.5)])
     for column in (left, right, distance):
         column.setflags(write=False)
     part = number_points(left, right)

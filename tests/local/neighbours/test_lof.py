@@ -23,6 +23,7 @@ from epsjoin.local.neighbours.rank import deviating_dimensions, order_by_outlyin
 from oracles import examples
 from oracles import join as join_twin
 from oracles import outliers as twin
+from tests.kernels.columns import pair_columns
 
 SEEDS = st.integers(0, 10**6)
 NAN = math.nan
@@ -45,11 +46,6 @@ def random_pairs(n, seed, eps=2.0):
     return ids, pairs_of(points, ids, eps)
 
 
-def columns(pairs):
-    left, right, distance = ([row[i] for row in pairs] for i in range(3))
-    return np.array(left, np.int64), np.array(right, np.int64), np.array(distance, np.float64)
-
-
 def listed(neighbours):
     """Id -> its [(distance, neighbour)], in the order given."""
     found = {}
@@ -66,7 +62,7 @@ def plain(values):
 @given(st.integers(0, 50), st.integers(1, 12), SEEDS)
 def test_nearest_within__is_the_k_smallest_by_distance_then_id(n, k, seed):
     _, pairs = random_pairs(n, seed)
-    found = nearest_within(*columns(pairs), k)
+    found = nearest_within(*pair_columns(pairs), k)
     assert listed(found) == twin.nearest(pairs, k)
     assert found.id.tolist() == sorted(found.id.tolist())
 
@@ -78,10 +74,10 @@ def test_nearest_within__composes_over_chunks(n, k, n_chunks, seed):
     random = np.random.default_rng(seed)
     dealt = random.integers(0, n_chunks, len(pairs))
     parts = [
-        nearest_within(*columns([pair for pair, at in zip(pairs, dealt, strict=True) if at == chunk]), k)
+        nearest_within(*pair_columns([pair for pair, at in zip(pairs, dealt, strict=True) if at == chunk]), k)
         for chunk in random.permutation(n_chunks)
     ]
-    whole = nearest_within(*columns(pairs), k)
+    whole = nearest_within(*pair_columns(pairs), k)
     merged = merge_nearest(*(np.concatenate(column) for column in zip(*parts, strict=True)), k)
     assert [column.tolist() for column in merged] == [column.tolist() for column in whole]
 
