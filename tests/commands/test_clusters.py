@@ -9,7 +9,7 @@ import pytest
 
 from epsjoin.commands import cli
 from epsjoin.lake.lake import Lake
-from tests.commands.stored_runs import new_lake, row, write, write_run
+from tests.stored_runs import new_lake, row, write, write_run
 
 RUNS = ("2022-03-01", "2022-04-01", "2022-05-01")
 

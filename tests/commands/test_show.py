@@ -9,7 +9,7 @@ import pytest
 from epsjoin.commands import cli
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Lake, Slice
-from tests.commands.stored_runs import new_lake, row, write, write_run
+from tests.stored_runs import new_lake, row, write, write_run
 
 RUN = "2022-03-01"
 

@@ -12,7 +12,7 @@ from matplotlib.image import imread
 from epsjoin.commands import cli
 from epsjoin.commands.trend import RunResult, draw, read_runs
 from epsjoin.lake.lake import Lake
-from tests.commands.stored_runs import new_lake, row, write, write_run
+from tests.stored_runs import new_lake, row, write, write_run
 
 RUNS = {"2022-03-01": (5, 3, 2, 20.0), "2021-12-01": (4, 2, 1, 19.5), "2022-04-01": (3, 0, 0, 21.25)}
 FOUND = [RunResult(date.fromisoformat(run), *RUNS[run]) for run in sorted(RUNS)]

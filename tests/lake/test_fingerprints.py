@@ -10,24 +10,18 @@ from typing import Any
 import pytest
 
 from epsjoin import pipeline
-from epsjoin.contracts.sources import load_source
 from epsjoin.errors import TableError
 from epsjoin.lake import slices, targets, transactions
 from epsjoin.lake.fingerprints import Fingerprints, new_fingerprint
 from epsjoin.lake.lake import Lake, Slice
+from tests.stored_runs import new_lake, row
 
-CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
 RUN = "2023-06-01"
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    return Lake((tmp_path / "lake").as_uri(), CONTRACTS, load_source(CONTRACTS, "navaids"))
-
-
-def row(lake: Lake, table: str, **values: Any) -> dict[str, Any]:
-    kinds = {"string": "x", "double": 0.5, "int64": 1, "bool": True, "int32": 1, "binary": b"x"}
-    return {field.name: kinds.get(str(field.type)) for field in lake.schema(table)} | values
+    return new_lake(tmp_path)
 
 
 def write(lake: Lake, where: Slice, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -10,19 +10,18 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from epsjoin.contracts.sources import load_source
 from epsjoin.errors import TableError
 from epsjoin.lake import delta_log, slices, targets, transactions
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File
+from tests.stored_runs import new_lake
 
-CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
 MAY, JUNE, JULY = (Slice("pairs", f"2023-0{month}-01") for month in (5, 6, 7))
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
-    lake = Lake((tmp_path / "lake").as_uri(), CONTRACTS, load_source(CONTRACTS, "navaids"))
+    lake = new_lake(tmp_path)
     for number, where in enumerate((MAY, JUNE, JULY)):
         slices.write_slice(lake, where, pairs(number))
     return lake

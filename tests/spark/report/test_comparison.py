@@ -11,15 +11,13 @@ import numpy as np
 import pytest
 
 from epsjoin.findings import ABSENT, NOISE, OTHERS, Comparison
-from epsjoin.lake import slices
-from epsjoin.lake.fingerprints import Fingerprints
-from epsjoin.lake.lake import Lake
 from epsjoin.lake.names import count_names
 from epsjoin.params import RunParams
 from epsjoin.spark.job import Job
 from epsjoin.spark.report import comparison
 from epsjoin.spark.report.comparison import find_comparison, read_names
 from tests.histories import RUNS, State, write_states
+from tests.stored_runs import write
 
 FIRST, SECOND, THIRD = RUNS[:3]
 AXES = ("x", "y")
@@ -99,10 +97,6 @@ def change(id_: int, what: str, before: Any, now: Any) -> dict[str, Any]:
         **{"against": FIRST, "id": id_, "what": what, "moved": what == "updated" and before != now},
         **{"columns": "[]" if what == "updated" else None, "before": records[0], "now": records[1]},
     }
-
-
-def write(lake: Lake, table: str, run: str, rows: list[dict[str, Any]]) -> None:
-    slices.write_slice(lake, Fingerprints(lake, run).slice(table), slices.table_of(lake, table, rows))
 
 
 def find(job: Job) -> Comparison:

@@ -1,4 +1,4 @@
-"""Stored tables of a few runs, made without Spark, for tests of the commands that read them."""
+"""Stored tables of a few runs, made without Spark, for tests of what reads them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from epsjoin.contracts.sources import load_source
 from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
-
-CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
+from epsjoin.paths import CONTRACTS
 
 
 def new_lake(folder: Path) -> Lake:
