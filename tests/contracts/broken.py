@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
+from epsjoin.paths import CONTRACTS
 
 
 def broken(tmp_path: Path, change: dict[str, Any], of: str = "landmarks") -> Path:

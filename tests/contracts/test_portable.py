@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from epsjoin.contracts.expected import rules_of
 from epsjoin.contracts.portable import to_datafusion
 from epsjoin.contracts.sources import load_source
 from epsjoin.contracts.tables import load_table
+from epsjoin.paths import CONTRACTS
 from epsjoin.pipeline import TABLES
 
-CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
 SOURCE = load_source(CONTRACTS, "navaids")
 TYPES = {
     name: {column.name: column.type for column in load_table(CONTRACTS, name, SOURCE).columns}

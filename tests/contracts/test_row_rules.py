@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.row_rules import Constraint, condition_of, constraints_of
 from epsjoin.contracts.tables import Rule, TableContract, load_table
+from epsjoin.paths import CONTRACTS
 
-CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
 OPTIONAL = frozenset({"a", "b", "c"})
 NUMBERS = st.none() | st.integers(-3, 3)
 ROWS = st.lists(st.tuples(NUMBERS, NUMBERS, st.none() | st.sampled_from(["x", "y", "it's"])), max_size=6)

@@ -11,7 +11,8 @@ import pytest
 from epsjoin.contracts.sources import SourceContract, load_source
 from epsjoin.errors import ContractError
 from epsjoin.params import RunParams
-from tests.contracts.broken import CONTRACTS, broken
+from epsjoin.paths import CONTRACTS
+from tests.contracts.broken import broken
 
 SOURCES = sorted(file.name.split(".")[0] for file in CONTRACTS.glob("*.odcs.yaml"))
 

@@ -12,7 +12,7 @@ from epsjoin.contracts.odcs import read_contract
 from epsjoin.contracts.sources import load_source
 from epsjoin.contracts.tables import load_table
 from epsjoin.errors import ContractError
-from tests.contracts.broken import CONTRACTS
+from epsjoin.paths import CONTRACTS
 
 TABLES = sorted(file.name.split(".")[0] for file in (CONTRACTS / "tables").glob("*.odcs.yaml"))
 

@@ -12,7 +12,8 @@ from epsjoin.contracts.tables import load_table
 from epsjoin.contracts.trees import AXES, HEIGHT_BINS, LABEL_BINS, is_whole
 from epsjoin.errors import ContractError
 from epsjoin.local.trees.prepared import BINS, MAX_NODES
-from tests.contracts.broken import CONTRACTS, broken
+from epsjoin.paths import CONTRACTS
+from tests.contracts.broken import broken
 
 OF_NAME, OF_SPEC = "schema.0.properties.0", "schema.0.properties.1"
 

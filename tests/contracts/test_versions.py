@@ -13,8 +13,8 @@ import yaml
 from epsjoin.commands import cli
 from epsjoin.contracts.versions import FILE, check, publish
 from epsjoin.errors import ContractError
+from epsjoin.paths import CONTRACTS
 
-CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
 SOURCE, DOCUMENTS, TABLE = "navaids", "vega_specs", "tables/clusters"
 Body = dict[str, Any]
 

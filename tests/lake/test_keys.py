@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -20,10 +19,10 @@ from epsjoin.lake import slices, targets, transactions
 from epsjoin.lake.keys import Keys, read_key
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.questions import UnansweredError
+from epsjoin.paths import CONTRACTS
 from tests.lake.rows import pairs
 from tests.tiny import RUN
 
-CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
 SOURCE = load_source(CONTRACTS, "navaids")
 LEAST, MOST = -(2**63), 2**63 - 1
 IDS = st.integers(-3, 3) | st.sampled_from([LEAST, LEAST + 1, MOST - 1, MOST])

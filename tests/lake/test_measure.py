@@ -18,11 +18,10 @@ from epsjoin.contracts.sources import load_source
 from epsjoin.contracts.tables import TableContract, load_table
 from epsjoin.lake.lake import Lake
 from epsjoin.lake.measure import Measured, add_measured, measure_rows, measure_schema
+from epsjoin.paths import CONTRACTS
 from epsjoin.pipeline import TABLES
 from epsjoin.spark.checks.judge import judge
 from tests.lake.rows import lake_of_pairs
-
-CONTRACTS = Path(__file__).resolve().parents[2] / "data_contracts"
 
 
 def columns_of(table: str) -> TableContract:

@@ -18,6 +18,7 @@ from epsjoin.contracts.sources import load_source
 from epsjoin.lake import slices, targets
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.params import RunParams
+from epsjoin.paths import CONTRACTS
 from epsjoin.spark import splits
 from epsjoin.spark.cluster.cluster import stored_pairs
 from epsjoin.spark.job import Job
@@ -26,8 +27,6 @@ from oracles.cluster import dbscan_of_rows
 from tests.spark.conftest import REPO, STEPS, JobMaker
 from tests.spark.real_data import EXPECTED, column, content, digits, job_on, landmarks, pair_set, pendigits
 from tests.tiny import RUN
-
-CONTRACTS = REPO / "data_contracts"
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from epsjoin.lake import delta_log, parquet, slices, targets, transactions, uris
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.measure import Measured, measure_rows
+from epsjoin.paths import CONTRACTS
 from epsjoin.pipeline import CHAINS, STAGES
 from epsjoin.spark.checks import measuring
 from epsjoin.spark.checks.judge import Outcome, judge
@@ -28,12 +29,11 @@ from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.job import Job
 from tests.spark.checks.broken import BEFORE, Rule, changes_that_break
 from tests.spark.checks.stored import store
-from tests.spark.conftest import REPO, STEPS, copy_of, new_job
+from tests.spark.conftest import STEPS, copy_of, new_job
 from tests.tiny import RUN, coordinate, key
 
 TABLES = [name for stage in CHAINS["join"] for name in STAGES[stage]]
 ROWS = "id,x,y\n" + "".join(f"{i},{i % 12}.5,{i // 12 % 3}\n" for i in range(60)) + "60,40,40\n61,n/a,0\n"
-CONTRACTS = REPO / "data_contracts"
 SOURCE = load_source(CONTRACTS, "navaids")
 RULES = {(name, rule.name): rule for name in TABLES for rule in load_table(CONTRACTS, name, SOURCE).rules}
 VIEWS = {key: "__".join(key) for key in RULES}
