@@ -15,7 +15,7 @@ from epsjoin.lake.lake import Slice
 from epsjoin.spark.ingest import divide, doubles, ingest, read
 from epsjoin.spark.job import Job
 from tests.spark.conftest import JobMaker
-from tests.spark.ingest.test_settle import COLUMNS, by_hand, write_files
+from tests.spark.ingest.test_settle import COLUMNS, by_hand, seen_items, write_files
 from tests.tiny import RUN
 
 
@@ -31,19 +31,6 @@ def tables(job: Job) -> dict[str, list[Any]]:
         rows = slices.read_slice(job.lake, Slice(table, RUN)).to_pylist()
         found[table] = sorted(map(repr, rows))
     return found
-
-
-def seen_items(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What tasks read, pass by pass."""
-    items: list[Any] = []
-    lazy_tasks = ingest.tasks.lazy_tasks
-
-    def seen(spark: Any, of_tasks: Any, *others: Any) -> Any:
-        items.append(of_tasks)
-        return lazy_tasks(spark, of_tasks, *others)
-
-    monkeypatch.setattr(ingest.tasks, "lazy_tasks", seen)
-    return items
 
 
 def to_json(data: bytes) -> bytes:

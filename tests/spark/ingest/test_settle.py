@@ -178,14 +178,8 @@ def test_ingest__refuses_a_file_that_changed_before_it_was_read_again(
         ingest.run(job)
 
 
-def test_ingest__reads_only_files_with_doubles_again(
-    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "2023-06-01").mkdir()
-    for name, numbers in (("a", (1, 2)), ("b", (3, 4)), ("c", (2, 5))):
-        lines = [f"{number},0,same" for number in numbers]
-        (tmp_path / "2023-06-01" / f"{name}.csv").write_text("\n".join(["id,x,name", *lines, ""]))
-    job = make_job(COLUMNS, path="{date}", interval="month", max_quarantine_share=0.9)
+def seen_items(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What tasks read, pass by pass."""
     items: list[Any] = []
     lazy_tasks = ingest.tasks.lazy_tasks
 
@@ -194,6 +188,18 @@ def test_ingest__reads_only_files_with_doubles_again(
         return lazy_tasks(spark, of_tasks, *others)
 
     monkeypatch.setattr(ingest.tasks, "lazy_tasks", seen)
+    return items
+
+
+def test_ingest__reads_only_files_with_doubles_again(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "2023-06-01").mkdir()
+    for name, numbers in (("a", (1, 2)), ("b", (3, 4)), ("c", (2, 5))):
+        lines = [f"{number},0,same" for number in numbers]
+        (tmp_path / "2023-06-01" / f"{name}.csv").write_text("\n".join(["id,x,name", *lines, ""]))
+    job = make_job(COLUMNS, path="{date}", interval="month", max_quarantine_share=0.9)
+    items = seen_items(monkeypatch)
     assert ingest.run(job)["rows_ok"] == 5
     assert [(file.name, numbers.tolist()) for file, numbers in items[1]] == [
         ("2023-06-01/a.csv", [1]),
