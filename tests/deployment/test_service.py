@@ -16,6 +16,7 @@ import pytest
 import service
 from service import ADMIN_PASSWORD, AIRFLOW, SECRETS, Refusal
 from tests.deployment.environment import DOCKER, REPO, await_
+from tests.ports import free_ports
 
 # --- settings
 
@@ -187,7 +188,7 @@ def test_service__scheduler_waits_for_the_api_server(
 
 
 def test_service__health_is_what_the_api_server_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    port = free_port()
+    port = free_ports(1)
     environment = service.add_settings({"AIRFLOW__API__PORT": str(port)}.items())
     assert not service.is_healthy("scheduler", environment), "nobody answers"
     # a proxy would answer for it
@@ -205,12 +206,3 @@ def test_service__health_is_what_the_api_server_says(tmp_path: Path, monkeypatch
                 assert not service.is_healthy(name, environment), name
         finally:
             server.kill()
-
-
-# --- bin/services
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

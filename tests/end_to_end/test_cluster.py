@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import pytest
 from deltalake import DeltaTable
-from tests.end_to_end.ports import free_ports
 from tests.end_to_end.supervised import pids
+from tests.ports import free_ports
 
 from epsjoin.pipeline import JOBS
 

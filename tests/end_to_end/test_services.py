@@ -19,8 +19,8 @@ from urllib.error import HTTPError
 
 import pytest
 from deltalake import DeltaTable
-from tests.end_to_end.ports import free_ports
 from tests.end_to_end.supervised import pids, supervise
+from tests.ports import free_ports
 
 REPO = Path(__file__).resolve().parents[2]
 RUN = "2023-06-01"

@@ -11,7 +11,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from pathlib import Path
 
 from playwright.sync_api import Error, Page, expect, sync_playwright
 
+from ports import free_ports
 from tour.pages import Tour
 from tour.steps import STEPS
 
@@ -124,7 +124,8 @@ def _services(home: Path) -> tuple[str, str] | None:
     home.mkdir(parents=True, exist_ok=True)
     file = home / "ports.json"
     if not file.exists():
-        file.write_text(json.dumps({name: str(_free_port()) for name in PORTS}))
+        first = free_ports(5)  # the workers of the cluster take the two after its own
+        file.write_text(json.dumps({name: str(first + n) for n, name in enumerate(PORTS)}))
     if _say(home, "up"):
         return None
     port = json.loads(file.read_text())["AIRFLOW__API__PORT"]
@@ -142,12 +143,6 @@ def _say(home: Path, word: str) -> int:
         "AIRFLOW__CORE__DAGS_FOLDER": str(Path(__file__).with_name("dags")),
     }
     return subprocess.run([str(REPO / "bin" / "services"), word], env=own, check=False).returncode
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager
