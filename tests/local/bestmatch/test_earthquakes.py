@@ -9,21 +9,21 @@ import pandas as pd
 import pytest
 
 from epsjoin import BestmatchStream, Closest, bestmatch_join
-from local.bestmatch.earthquakes import EXPECTED, ORDERS, read_iscgem, read_usgs
+from tests.earthquakes import EXPECTED, ORDERS, read_catalogues
 
 KINDS = {"all": False, "without_source_iscgem": True}
 
 
 @pytest.fixture(scope="module")
 def catalogues():
-    return *read_usgs(), read_iscgem()
+    return read_catalogues(since=1970)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_earthquakes__have_the_numbers_that_were_counted_without_us(catalogues, kind):
-    left, is_taken_over, right = catalogues
+    left, right, is_copied = catalogues
     if KINDS[kind]:
-        left = left[~is_taken_over]
+        left = left[~is_copied]
     counts = EXPECTED[kind]["float64"]
     counters = {}
     outer = bestmatch_join(left, right, how="outer", orders=ORDERS, counters=counters)
@@ -53,9 +53,9 @@ def test_earthquakes__have_the_numbers_that_were_counted_without_us(catalogues, 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_earthquakes__nearest_in_time_alone_are_those_of_merge_asof(catalogues, kind):
-    left, is_taken_over, right = catalogues
+    left, right, is_copied = catalogues
     if KINDS[kind]:
-        left = left[~is_taken_over]
+        left = left[~is_copied]
     counts = EXPECTED[kind]["time_only_nearest"]
     best = bestmatch_join(left, right, orders=[Closest(0, eps=30.0003)])
     is_pair = best.right >= 0
@@ -70,9 +70,9 @@ def test_earthquakes__nearest_in_time_alone_are_those_of_merge_asof(catalogues, 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_earthquakes__that_come_as_two_streams_have_the_same_numbers(catalogues, kind):
-    left, is_taken_over, right = catalogues
+    left, right, is_copied = catalogues
     if KINDS[kind]:
-        left = left[~is_taken_over]
+        left = left[~is_copied]
     left, right = (side[np.argsort(side[:, 0], kind="stable")] for side in (left, right))
     counts = EXPECTED[kind]["float64"]
     counters = {}

@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 
 import epsjoin.spark
 from epsjoin import Cuts
-from tests.spark.bestmatch.earthquakes import COLUMNS, ORDERS, expected, read_catalogues
+from tests.earthquakes import COLUMNS, EXPECTED, ORDERS, read_catalogues
 
 
 def frame_of(spark: SparkSession, rows: NDArray[np.float64]) -> DataFrame:
@@ -29,9 +29,9 @@ def frame_of(spark: SparkSession, rows: NDArray[np.float64]) -> DataFrame:
 def test_bestmatch_join__of_earthquakes_finds_what_other_programs_found(
     spark: SparkSession, part: str, n_parts: int
 ) -> None:
-    left, right, is_copied = read_catalogues()
+    left, right, is_copied = read_catalogues(since=1900)
     left = left[~is_copied] if part == "without_source_iscgem" else left
-    wanted = expected()[part]["float64"]
+    wanted = EXPECTED[part]["float64"]
     frames = frame_of(spark, left), frame_of(spark, right)
     given: dict[str, Any] = {
         "columns": COLUMNS,
@@ -53,7 +53,7 @@ def test_bestmatch_join__of_earthquakes_finds_what_other_programs_found(
         F.sum(F.when(for_left, F.col("d_time"))).alias("seconds"),
         F.sum(F.when(for_left, F.col("d_lat_lon"))).alias("km"),
     ).collect()[0]
-    sums = expected()[part]["sums_over_best_for_left"]
+    sums = EXPECTED[part]["sums_over_best_for_left"]
     for name in ("seconds", "km"):
         assert counted[name] == pytest.approx(sums[name], abs=1e-3)
     assert {name: counted[name] for name in counted.asDict() if name not in sums} == {
@@ -64,7 +64,7 @@ def test_bestmatch_join__of_earthquakes_finds_what_other_programs_found(
 
 
 def test_bestmatch_join__of_earthquakes_by_time_alone_is_merge_asof(spark: SparkSession) -> None:
-    left, right, _ = read_catalogues()
+    left, right, _ = read_catalogues(since=1900)
     found = epsjoin.spark.bestmatch_join(
         frame_of(spark, left),
         frame_of(spark, right),
@@ -72,7 +72,7 @@ def test_bestmatch_join__of_earthquakes_by_time_alone_is_merge_asof(spark: Spark
         eps=30.0003,
         cuts=Cuts(n_parts=4, replication_budget=math.inf),
     )
-    wanted = expected()["all"]["time_only_nearest"]
+    wanted = EXPECTED["all"]["time_only_nearest"]
     counted = found.agg(
         F.count_if(F.col("right_id").isNotNull()).alias("pairs"),
         F.count_if(F.col("right_id").isNull()).alias("alone"),

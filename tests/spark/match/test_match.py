@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections import Counter
 from collections.abc import Iterable
@@ -25,10 +24,10 @@ from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
 from epsjoin.spark.match import match
 from epsjoin.spark.report.matches import gather_matches
-from tests.spark.match.catalogues import LEFT, REPO, RIGHT, copy_contracts, job_of, match_of, moved
+from tests.earthquakes import EXPECTED
+from tests.spark.match.catalogues import LEFT, RIGHT, copy_contracts, job_of, match_of, moved
 
 RUN = "2016-01-01"
-EXPECTED = json.loads((REPO / "tests" / "data" / "earthquakes" / "expected.json").read_text())
 
 
 @pytest.fixture(scope="module")
