@@ -21,10 +21,10 @@ from sklearn.neighbors import NearestNeighbors
 
 import epsjoin
 from epsjoin.local.join import by_product
+from open_sets import numbers
 
 from .measure import growth_bytes, in_own_process, timed
 from .page import count, machine, megabytes, put, seconds, spread, table
-from .sets import DATA
 
 Rows = NDArray[np.float32]
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -38,18 +38,11 @@ SETS = {
     "landsat": 0.003,
 }
 """eps of the cosine for each set."""
-FILES = {
-    "digits": "sklearn_digits_64d",
-    "optdigits": "adbench_26_optdigits",
-    "landsat": "adbench_19_landsat",
-}
 
 
 def features(name: str) -> NDArray[np.float64]:
     """The real features of a set, in units of their spread."""
-    file = DATA / "vectors" / f"{FILES[name]}.csv.gz"
-    rows = np.loadtxt(file, delimiter=",", skiprows=0 if name == "digits" else 1)
-    rows = rows[:, :-1] if name == "digits" else rows[:, 1:-1]
+    rows = numbers(name)
     scaled: NDArray[np.float64] = (rows - rows.mean(axis=0)) / rows.std()
     return scaled
 

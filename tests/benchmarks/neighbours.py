@@ -12,12 +12,13 @@ from numpy.typing import NDArray
 
 from epsjoin import knn_join, lof
 from epsjoin.kernels.distances import EARTH_RADIUS_KM
+from open_sets import numbers
 
 from .contenders import Contender
 from .measure import Call, race
 from .page import seconds, spread, table
 from .questions import Answer, medians, ratios, stored
-from .sets import BY_NAME, Points, Set, cities, magic, subspace, uniform
+from .sets import BY_NAME, Points, Set, subspace, uniform
 
 K = 10
 MINE = "epsjoin"
@@ -30,7 +31,7 @@ def lognormal(n: int) -> Points:
 
 
 def first_cities(n: int) -> Points:
-    return cities()[:n].copy()
+    return numbers("cities")[:n].copy()
 
 
 EPS = 1.0  # nothing here asks for it
@@ -42,7 +43,7 @@ SETS = (
     BY_NAME["skin"],
     Set("uni8-50k", "uniform", partial(uniform, 50_000, 8), EPS),
     Set("sub9", "a cube and noise", partial(subspace, 50_000, 9), EPS),
-    Set("magic", "gamma rays in a telescope", magic, EPS),
+    Set("magic", "gamma rays in a telescope", partial(numbers, "magic"), EPS),
     BY_NAME["pendigits"],
     BY_NAME["landsat"],
     BY_NAME["digits"],

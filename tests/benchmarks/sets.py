@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import gzip
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from open_sets import numbers, scaled
+
 Points = NDArray[np.float64]
 
-DATA = Path(__file__).resolve().parents[1] / "data"
 _BELOW_ONE = 0.999999
 _CHUNK = 20_000
 
@@ -82,54 +80,12 @@ def subspace(n: int, d: int) -> Points:
     return x
 
 
-def _numbers(path: str, *, header: bool, columns: slice) -> Points:
-    with gzip.open(DATA / path, "rt", encoding="utf-8") as lines:
-        rows = list(csv.reader(lines))[1 if header else 0 :]
-    return np.array([row[columns] for row in rows], dtype=np.float64)
-
-
-def landmarks() -> Points:
-    return _numbers("landmarks/tiger_arealm_points.csv.gz", header=True, columns=slice(0, 2))
-
-
 def skin() -> Points:
-    return _numbers("vectors/adbench_33_skin.csv.gz", header=True, columns=slice(1, -1))
-
-
-def pendigits() -> Points:
-    return _numbers("vectors/adbench_28_pendigits.csv.gz", header=True, columns=slice(1, -1))
+    return numbers("skin")
 
 
 def landsat() -> Points:
-    """Each column scaled to [0, 1]."""
-    x = _numbers("vectors/adbench_19_landsat.csv.gz", header=True, columns=slice(1, -1))
-    x -= x.min(axis=0)
-    x /= x.max(axis=0)
-    return x
-
-
-def magic() -> Points:
-    """Gamma rays and hadrons in a Cherenkov telescope; as they came."""
-    return _numbers("vectors/adbench_22_magic.gamma.csv.gz", header=True, columns=slice(1, -1))
-
-
-def digits() -> Points:
-    return _numbers("vectors/sklearn_digits_64d.csv.gz", header=False, columns=slice(0, -1))
-
-
-def cities() -> Points:
-    return _numbers("cities/geonames_cities1000.csv.gz", header=True, columns=slice(0, 2))
-
-
-def boxes(name: str) -> Points:
-    """Lower and upper corners, degrees: "zcta510", "primaryroads"."""
-    return _numbers(f"boxes/tiger_{name}_mbr.csv.gz", header=True, columns=slice(0, 4))
-
-
-def navaids() -> Points:
-    with gzip.open(DATA / "navaids" / "2023-06-04.csv.gz", "rt", encoding="utf-8") as lines:
-        places = [(row["latitude_deg"], row["longitude_deg"]) for row in csv.DictReader(lines)]
-    return np.array([place for place in places if all(place)], dtype=np.float64)
+    return scaled(numbers("landsat"))
 
 
 class Set(NamedTuple):
@@ -159,13 +115,13 @@ SETS = (
     Set("cad16", "a surface and noise", partial(cad, 200_000), 0.0083),
     Set("cad16L", "a surface and noise", partial(cad, 1_300_000), 0.00558, rounds=3),
     Set("hist64", "histograms", partial(histograms, 100_000), 0.0432),
-    Set("landmarks", "landmarks of the US (TIGER)", landmarks, 0.0123457),
+    Set("landmarks", "landmarks of the US (TIGER)", partial(numbers, "landmarks"), 0.0123457),
     Set("skin", "colours of skin, with many equal rows", skin, 0.0100003),
-    Set("pendigits", "pen-written digits", pendigits, 0.302),
+    Set("pendigits", "pen-written digits", partial(numbers, "pendigits"), 0.302),
     Set("landsat", "satellite pixels", landsat, 0.268),
-    Set("digits", "images of digits", digits, 20.0003),
-    Set("cities", "cities of the world (GeoNames), km", cities, 5.0007, "haversine"),
-    Set("navaids", "radio navigation aids, km", navaids, 52.5, "haversine"),
+    Set("digits", "images of digits", partial(numbers, "digits"), 20.0003),
+    Set("cities", "cities of the world (GeoNames), km", partial(numbers, "cities"), 5.0007, "haversine"),
+    Set("navaids", "radio navigation aids, km", partial(numbers, "navaids"), 52.5, "haversine"),
 )
 SKEWED = Set("skewed", "cad16 with a hot ball", partial(skewed, 200_000, 0.0083), 0.0083)
 BY_NAME = {one.name: one for one in SETS}

@@ -36,14 +36,15 @@ from benchmarks.measure import growth_bytes, in_own_process, race, timed
 from benchmarks.on_spark import RUN, lake_with_points
 from benchmarks.page import BEGIN, END, put, spread, table
 from benchmarks.questions import Answer, Curve
-from benchmarks.sets import BY_NAME, Set, cad, first_of_cad, histograms, navaids, subspace, uniform
+from benchmarks.sets import BY_NAME, Set, cad, first_of_cad, histograms, subspace, uniform
 from epsjoin.lake import slices
 from epsjoin.pipeline import tables_at
+from open_sets import numbers
 
 TINY = Set("tiny", "a square", partial(uniform, 400, 2), 0.05, rounds=2)
 
 
-SPHERE = Set("sphere", "navigation aids", lambda: navaids()[:400], 300.0, "haversine", rounds=1)
+SPHERE = Set("sphere", "navigation aids", lambda: numbers("navaids")[:400], 300.0, "haversine", rounds=1)
 
 
 PAGE = f"# Benchmarks\n\nby hand\n\n{BEGIN}\nold\n{END}\n\nbelow\n"

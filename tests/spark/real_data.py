@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import csv
-import gzip
-import json
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,40 +14,10 @@ from numpy.typing import NDArray
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
 from epsjoin.spark.job import Job
-from tests.spark.conftest import REPO, STEPS, JobMaker
+from tests.spark.conftest import STEPS, JobMaker
 from tests.tiny import coordinate, key
 
-DATA = REPO / "tests" / "data"
-EXPECTED = json.loads((DATA / "expected.json").read_text())
 JOIN_STEPS = tuple(STEPS.values())[:4]
-
-
-def landmarks() -> NDArray[np.float64]:
-    return _numbers("landmarks/tiger_arealm_points.csv.gz", header=True)
-
-
-def pendigits() -> NDArray[np.float64]:
-    values = _numbers("vectors/adbench_28_pendigits.csv.gz", header=True)[:, 1:-1]
-    return (values - values.min(axis=0)) / (values.max(axis=0) - values.min(axis=0))
-
-
-def digits() -> NDArray[np.float64]:
-    return _numbers("vectors/sklearn_digits_64d.csv.gz", header=False)[:, :-1]
-
-
-def skin() -> NDArray[np.float64]:
-    return _numbers("vectors/adbench_33_skin.csv.gz", header=True)[:, 1:-1]
-
-
-def _numbers(name: str, *, header: bool) -> NDArray[np.float64]:
-    """A copy of the numbers, which the test may change."""
-    return _read(name, header).copy()
-
-
-@cache
-def _read(name: str, header: bool) -> NDArray[np.float64]:
-    with gzip.open(DATA / name, "rt", encoding="utf-8") as lines:
-        return np.array([[float(field) for field in row] for row in list(csv.reader(lines))[header:]])
 
 
 def job_on(make_job: JobMaker, tmp_path: Path, points: NDArray[np.float64], params: Mapping[str, Any]) -> Job:

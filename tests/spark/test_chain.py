@@ -24,8 +24,9 @@ from epsjoin.spark.cluster.cluster import stored_pairs
 from epsjoin.spark.job import Job
 from epsjoin.spark.rows import StoredRows
 from oracles.cluster import dbscan_of_rows
+from tests import open_sets
 from tests.spark.conftest import REPO, STEPS, JobMaker
-from tests.spark.real_data import EXPECTED, column, content, digits, job_on, landmarks, pair_set, pendigits
+from tests.spark.real_data import column, content, job_on, pair_set
 from tests.tiny import RUN
 
 
@@ -33,8 +34,8 @@ from tests.tiny import RUN
     "name", ["digits", *(pytest.param(other, marks=pytest.mark.long) for other in ("landmarks", "pendigits"))]
 )
 def test_chain__equals_scikit_learn_and_scipy(make_job: JobMaker, tmp_path: Path, name: str) -> None:
-    points = {"landmarks": landmarks, "pendigits": pendigits, "digits": digits}[name]()
-    expected = next(join for join in EXPECTED[name]["joins"] if join["metric"] == "euclidean")
+    points = open_sets.read(name)
+    expected = next(join for join in open_sets.EXPECTED[name]["joins"] if join["metric"] == "euclidean")
     dbscan = expected["dbscan"]
     job = job_on(make_job, tmp_path, points, {"eps": expected["eps"], "min_pts": dbscan["min_pts"]})
     counters = {job_name: step(job) for job_name, step in STEPS.items()}
@@ -74,8 +75,8 @@ def test_chain__clusters_and_outliers_are_those_of_the_library(
         monkeypatch.setattr(splits, "MAX_SPLIT_BYTES", split_bytes)
         monkeypatch.setattr(splits, "OPEN_COST_BYTES", split_bytes // 8)
         monkeypatch.setattr(targets, "ROW_GROUP_BYTES", 1 << 12)
-    points = {"landmarks": lambda: landmarks()[::10], "pendigits": pendigits}[name]()
-    eps = {"landmarks": 0.05, "pendigits": 0.35}[name]
+    every, eps = {"landmarks": (10, 0.05), "pendigits": (1, 0.35)}[name]
+    points = open_sets.read(name)[::every]
     job = job_on(make_job, tmp_path, points, {"eps": eps, "min_pts": 6})
     for step in STEPS.values():
         step(job)
@@ -132,7 +133,7 @@ def test_chain__top_outliers_of_the_demo_are_those_of_scikit_learn(
 def test_chain__again_gives_the_same_tables_and_leaves_other_runs_alone(
     make_job: JobMaker, tmp_path: Path
 ) -> None:
-    points = pendigits()[:2000]
+    points = open_sets.read("pendigits")[:2000]
     earlier = job_on(make_job, tmp_path, points[:1500], {"min_pts": 6})
     earlier = replace(earlier, run="2022-01-01")
     for step in STEPS.values():

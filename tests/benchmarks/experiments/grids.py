@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin.kernels.arrays import Floats
+from open_sets import numbers
 
 from .. import sets
 from .claims import Claim, Counts, Line, Picture, Result, Table, short, within
@@ -31,8 +32,8 @@ def data_sets(n: int | None = None) -> dict[str, Data]:
     """The four sets; with ``n``, the first rows of each."""
     made = (
         Data("CAD", "a surface in 16 dimensions", partial(sets.cad, 200_000 if n is None else n, noise=1e-4)),
-        Data("CT", "pen-written digits, 16 dimensions", sets.pendigits),
-        Data("CM", "gamma telescope, 10 dimensions", sets.magic),
+        Data("CT", "pen-written digits, 16 dimensions", partial(numbers, "pendigits")),
+        Data("CM", "gamma telescope, 10 dimensions", partial(numbers, "magic")),
         Data("CH", "histograms of 64 colours", partial(sets.histograms, 20_000 if n is None else n)),
     )
     return {one.name: one._replace(make=partial(_first, one.make, n)) for one in made}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from open_sets import numbers
+
 from .. import sets
 from .merges import PAGE_BYTES, Tables
 
@@ -19,7 +21,7 @@ def point_bytes(d: int) -> int:
 
 def box_tables(n: int | None = None) -> Tables:
     """Boxes of ZIP code areas and of primary roads, in the order of the files."""
-    return sets.boxes("zcta510")[:n], sets.boxes("primaryroads")[:n]
+    return numbers("zcta510")[:n], numbers("primaryroads")[:n]
 
 
 def shuffled(tables: Tables) -> Tables:
@@ -30,7 +32,7 @@ def shuffled(tables: Tables) -> Tables:
 
 def landmark_tables(n: int | None = None) -> Tables:
     """Every other landmark."""
-    points = sets.landmarks()[:n]
+    points = numbers("landmarks")[:n]
     return points[::2].copy(), points[1::2].copy()
 
 

@@ -22,8 +22,8 @@ from epsjoin.local.compare.fold import name_run
 from epsjoin.local.compare.match import Matched, match_clusters, name_clusters
 from epsjoin.local.compare.names import NOBODY, Cores
 from oracles import names as twin
-from oracles import open_sets, seeds
-from tests import planted
+from oracles import seeds
+from tests import open_sets, planted
 
 REPO = Path(__file__).resolve().parents[3]
 Run = dict[int, tuple[int, bool]]

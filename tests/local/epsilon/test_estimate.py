@@ -13,7 +13,7 @@ from epsjoin.local.join.arrays import iter_self_join, join, self_join
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
 from oracles import join as twin
-from oracles import open_sets
+from tests import open_sets
 
 
 def counted(points, eps, metric="euclidean", **options):

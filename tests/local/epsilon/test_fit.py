@@ -10,7 +10,6 @@ that 1 % is left.
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,9 +23,8 @@ from epsjoin.local.epsilon.power_law import fit_power_law, pair_count_curve
 from epsjoin.local.join.arrays import self_join
 from oracles import INTERPRETED, examples
 from oracles import fractal as twin
+from tests import open_sets
 from tests.local.epsilon.samples import FIT, SEEDS, SLACK, about, random, size
-
-DATA = Path(__file__).parents[2] / "data"
 
 
 def batches(pairs, n):
@@ -354,7 +352,7 @@ def test_eps_for__refuses_fewer_neighbours_than_equal_points_make():
 
 def test_exponent__of_landmarks_lies_between_a_line_and_the_plane():
     # Landmarks follow rivers, coasts and towns: not one law, so the exponent depends on the scale looked at.
-    points = np.loadtxt(DATA / "landmarks" / "tiger_arealm_points.csv.gz", delimiter=",", skiprows=1)
+    points = open_sets.numbers("landmarks")
     fit = fit_epsilon(points, sample_rows=size(1500))
     boxes = fit_box_count(points).correlation
     assert 1.3 < boxes.exponent < 1.45
@@ -365,8 +363,7 @@ def test_exponent__of_landmarks_lies_between_a_line_and_the_plane():
 
 def test_exponent__of_pen_written_digits_is_far_below_their_16_dimensions():
     # The dissertation, section 3.7.1, has 2.9 (CAD), 3.8 (CH) and 5.7 (CT) for sets of 16 and 64 dimensions.
-    path = DATA / "vectors" / "adbench_28_pendigits.csv.gz"
-    points = np.loadtxt(path, delimiter=",", skiprows=1)[:, 1:17]
+    points = open_sets.numbers("pendigits")
     for law in (fit_epsilon(points, sample_rows=size(1500)).power_law, fit_box_count(points).correlation):
         assert 4.5 < law.exponent < 6.2
         assert law.r_squared >= 0.99

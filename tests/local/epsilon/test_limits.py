@@ -17,7 +17,7 @@ from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.join.arrays import self_join
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan import expected
-from oracles import open_sets
+from tests import open_sets
 from tests.local.join.many_dimensions import features
 
 EUCLIDEAN = get_metric("euclidean")

@@ -10,7 +10,7 @@ from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import get_metric
 from oracles import join as twin
-from oracles import open_sets
+from tests import open_sets
 
 SETS = ["landmarks", "pendigits", "digits"]
 SAMPLES = 100

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import tracemalloc
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,9 +18,8 @@ from oracles import boxes as twin
 from oracles import examples
 from oracles.join import KINDS as POINT_KINDS
 from oracles.join import awkward_points
+from tests import open_sets
 from tests.local.join.many_boxes import METRICS, SEEDS, assert_are, many_cuts, the_metric
-
-DATA = Path(__file__).parents[2] / "data" / "boxes"
 
 
 @examples(300)
@@ -246,7 +244,7 @@ def test_box_join__prunes_a_tree_that_needs_more_rows_than_the_sample_showed(mon
 def census():
     found = []
     for name in ("zcta510", "primaryroads"):
-        sides = np.loadtxt(DATA / f"tiger_{name}_mbr.csv.gz", delimiter=",", skiprows=1)
+        sides = open_sets.numbers(name)
         found.append(Boxes(sides[:, :2], sides[:, 2:]))
     return found
 

@@ -10,7 +10,7 @@ from scipy.spatial import cKDTree
 
 from epsjoin.local.join.arrays import iter_join, iter_self_join, join, self_join
 from epsjoin.local.metric import METRICS
-from oracles import open_sets
+from tests import open_sets
 
 FEASIBLE = 10**8  # pairs: the ten billion of skin at 1.5 take minutes
 JOINS = [
@@ -112,7 +112,7 @@ def test_self_join__of_equal_rows_only_has_the_expected_pairs():
 
 @pytest.mark.parametrize("eps", [1.0, 25.0, pytest.param(400.0, marks=pytest.mark.long)])
 def test_self_join__of_navaids_is_that_of_a_tree_of_chords(eps):
-    places = open_sets.navaids()
+    places = open_sets.numbers("navaids")
     lat, lon = np.radians(places).T
     on_sphere = np.stack((np.cos(lat) * np.cos(lon), np.cos(lat) * np.sin(lon), np.sin(lat)), axis=1)
     chord = 2.0 * math.sin(eps / (2.0 * 6371.0088))

@@ -14,8 +14,9 @@ from epsjoin import Cuts, get_metric, join
 from epsjoin.errors import ArgumentError
 from epsjoin.local.join import partners
 from epsjoin.local.sweep import sweeping
-from oracles import examples, open_sets
+from oracles import examples
 from oracles import join as twin
+from tests import open_sets
 
 CUTS = {"none": None, "planned": Cuts(n_parts=7, replication_budget=1e9), "regular": Cuts("regular", 3)}
 SKIN_EPS = 0.01

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from epsjoin import Cuts, self_join
 from epsjoin.errors import ArgumentError
 from epsjoin.local.plan.blocking import Parts, parts
-from oracles import examples, open_sets
+from oracles import examples
 from oracles import join as twin
+from tests import open_sets
 
 
 def group_join(cut: Parts, points: np.ndarray, eps: float) -> list[tuple[int, int]]:

@@ -23,8 +23,9 @@ from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.spread import replicate
 from epsjoin.local.sweep.threads import in_ranges
-from oracles import INTERPRETED, examples, open_sets, papers
+from oracles import INTERPRETED, examples, papers
 from oracles import join as twin
+from tests import open_sets
 from tests.local.plan.plans import EUCLIDEAN, plan_for
 
 CUTS = st.sampled_from(["planned", "regular"])

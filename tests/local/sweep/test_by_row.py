@@ -20,8 +20,9 @@ from epsjoin.local.sweep import by_row
 from epsjoin.local.sweep.by_row import RowSweep
 from epsjoin.local.sweep.pages import make_array
 from epsjoin.local.sweep.sweeping import SweepOptions
-from oracles import examples, open_sets
+from oracles import examples
 from oracles import join as twin
+from tests import open_sets
 
 SEEDS = st.integers(0, 10**6)
 MODES = {"sorted": 10**9, "counted": -1}

@@ -16,8 +16,8 @@ from epsjoin.errors import ArgumentError
 from epsjoin.local.windows.batches import Counts
 from epsjoin.local.windows.kinds import VALUE_KINDS
 from epsjoin.local.windows.value_window import ValueWindow
+from tests.open_sets import DATA
 from tests.oracles import examples
-from tests.oracles.open_sets import DATA
 from tests.oracles.windows import NAN, Window, plain
 
 NUMBERS = st.sampled_from([0, 1, -1, 2, 2**53, 2**53 + 1, 2**63 - 1, -(2**63)]) | st.none()

@@ -27,8 +27,9 @@ from epsjoin.spark.join import merge_join, replicate
 from epsjoin.spark.neighbours import outliers
 from epsjoin.spark.rows import Rows
 from epsjoin.spark.stored import StoredSlice
+from tests import open_sets
 from tests.spark.conftest import STEPS, JobMaker, copy_of, new_job
-from tests.spark.real_data import JOIN_STEPS, column, job_on, pendigits
+from tests.spark.real_data import JOIN_STEPS, column, job_on
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +37,7 @@ def joined(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Job
     """Real points and their pairs; to be copied, never to be changed."""
     folder = tmp_path_factory.mktemp("joined")
     params = {"eps": 0.3, "worker_memory_mb": 768, "n_parts": 3}
-    job = job_on(partial(new_job, spark, folder), folder, pendigits()[:500], params)
+    job = job_on(partial(new_job, spark, folder), folder, open_sets.read("pendigits")[:500], params)
     for step in JOIN_STEPS:
         step(job)
     return job

@@ -32,10 +32,9 @@ from epsjoin.spark.compare.changes import to_json
 from epsjoin.spark.job import Job
 from epsjoin.spark.rehearse import STEPS
 from epsjoin.spark.report.gather import gather
-from tests import planted
+from tests import open_sets, planted
 from tests.spark.conftest import JobMaker, copy_of, new_job
 from tests.spark.ingest.here import reading_here
-from tests.spark.real_data import landmarks
 from tests.tiny import coordinate, key
 
 TABLES = ("changes", "cluster_flows", "cluster_names", "cluster_events")
@@ -154,7 +153,7 @@ def test_compare__finds_the_planted_events_among_landmarks_and_the_report_tells_
     eps = 0.0123457
     columns = [key(), coordinate("x", "longitude"), coordinate("y", "latitude")]
     job = make_job(columns, path="{date}.csv", interval="month", params={**PARAMS, "eps": eps})
-    history = planted.history_among(landmarks(), eps, planted.GULF)
+    history = planted.history_among(open_sets.read("landmarks"), eps, planted.GULF)
     for number, (run, places, expected) in enumerate(zip(planted.RUNS, history, planted.EVENTS, strict=True)):
         write(tmp_path, run, places)
         process(job, run)

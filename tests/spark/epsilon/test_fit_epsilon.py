@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
 from epsjoin.lake import slices
@@ -19,9 +18,10 @@ from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
 from epsjoin.spark.join import replicate
+from tests import open_sets
 from tests.spark.conftest import JobMaker
 from tests.spark.ingest.here import reading_here
-from tests.spark.real_data import job_on, pendigits, skin
+from tests.spark.real_data import job_on
 from tests.tiny import RUN, has_slice
 
 
@@ -36,7 +36,7 @@ def ingest_here() -> Iterator[None]:
 def test_fit_epsilon__rounds_what_it_chooses_and_expects_its_pairs(
     make_job: JobMaker, tmp_path: Path, way: dict[str, float]
 ) -> None:
-    job = job_on(make_job, tmp_path, pendigits()[:3000], {})
+    job = job_on(make_job, tmp_path, open_sets.read("pendigits")[:3000], {})
     ingest.run(job)
 
     def fitted(params: dict[str, float]) -> tuple[float, float]:
@@ -53,7 +53,7 @@ def test_fit_epsilon__rounds_what_it_chooses_and_expects_its_pairs(
 def test_fit_epsilon__refuses_too_many_pairs_and_names_the_eps_that_fits(
     make_job: JobMaker, tmp_path: Path
 ) -> None:
-    job = job_on(make_job, tmp_path, pendigits(), {"eps": 2.0, "max_pairs": 10_000})
+    job = job_on(make_job, tmp_path, open_sets.read("pendigits"), {"eps": 2.0, "max_pairs": 10_000})
     ingest.run(job)
     with pytest.raises(
         BudgetError, match=r"would give about .* 10,000 are allowed .* largest eps that fits is about 0\.\d+"
@@ -62,24 +62,24 @@ def test_fit_epsilon__refuses_too_many_pairs_and_names_the_eps_that_fits(
 
 
 @pytest.mark.parametrize(
-    ("points", "within", "too_many", "max_pairs", "tolerance"),
+    ("name", "within", "too_many", "max_pairs", "tolerance"),
     [
-        (pendigits, (0.302, 59_888), (0.6, 660_734), 100_000, 0.0),
-        pytest.param(skin, (0.15, 929_220_814), (1.5, 1.032e10), 10**9, 0.05, marks=pytest.mark.long),
+        ("pendigits", (0.302, 59_888), (0.6, 660_734), 100_000, 0.0),
+        pytest.param("skin", (0.15, 929_220_814), (1.5, 1.032e10), 10**9, 0.05, marks=pytest.mark.long),
     ],
     ids=["pendigits", "skin"],
 )
 def test_fit_epsilon_and_replicate__take_what_fits_and_refuse_the_rest_by_the_same_number(
     make_job: JobMaker,
     tmp_path: Path,
-    points: Callable[[], NDArray[np.float64]],
+    name: str,
     within: tuple[float, int],
     too_many: tuple[float, float],
     max_pairs: int,
     tolerance: float,
 ) -> None:
     """True pairs within an eps by scipy's trees; all rows of pendigits are in the sample."""
-    job = job_on(make_job, tmp_path, points(), {"eps": within[0], "max_pairs": max_pairs})
+    job = job_on(make_job, tmp_path, open_sets.read(name), {"eps": within[0], "max_pairs": max_pairs})
     ingest.run(job)
 
     def at(eps: float) -> Job:
@@ -131,7 +131,7 @@ def test_fit_epsilon__says_that_no_eps_fits_equal_points(make_job: JobMaker, tmp
 def test_fit_epsilon__refuses_an_eps_that_no_join_takes(
     make_job: JobMaker, tmp_path: Path, eps: float
 ) -> None:
-    job = job_on(make_job, tmp_path, pendigits()[:100], {"eps": eps})
+    job = job_on(make_job, tmp_path, open_sets.read("pendigits")[:100], {"eps": eps})
     ingest.run(job)
     with pytest.raises(ArgumentError, match="too small or too large for exact euclidean decisions"):
         fit_epsilon.run(job)

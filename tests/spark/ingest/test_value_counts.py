@@ -21,8 +21,8 @@ from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
 from epsjoin.spark.report.values import gather_values
-from oracles.open_sets import DATA
 from oracles.windows import Window
+from tests.open_sets import DATA
 from tests.spark.conftest import JobMaker
 from tests.tiny import coordinate, has_slice, key
 

@@ -15,9 +15,10 @@ from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
 from epsjoin.spark.job import Job
 from oracles import increment as twin
+from tests import open_sets
 from tests.spark.conftest import STEPS, JobMaker
 from tests.spark.ingest.here import reading_here
-from tests.spark.real_data import JOIN_STEPS, content, pendigits
+from tests.spark.real_data import JOIN_STEPS, content
 from tests.tiny import coordinate, key
 
 MONTHS = ("2023-01-01", "2023-02-01", "2023-03-01", "2023-04-01", "2023-05-01")
@@ -30,7 +31,7 @@ COMPARED = ("points", "digests", "pairs", "clusters", "outliers")
 def states() -> list[twin.State]:
     """Real points; from month to month some are new, some deleted, some move, one onto another."""
     random = np.random.default_rng(5)
-    real = pendigits()
+    real = open_sets.read("pendigits")
     state = {id_: tuple(real[id_].tolist()) for id_ in range(N_POINTS)}
     made = [state]
     for month in range(1, len(MONTHS)):

@@ -20,10 +20,10 @@ from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.spark.join.frames import begin_growing, target_at
 from epsjoin.spark.join.pairs import LEFT_OUT, check_left_out, leave_out, to_batch
 from epsjoin.spark.join.plan import PairsPlan, plan_samples
+from tests import open_sets
 from tests.spark.lattice import frame_of
-from tests.spark.real_data import pendigits
 
-POINTS, EPS = pendigits()[:600, :4], 0.1
+POINTS, EPS = open_sets.read("pendigits")[:600, :4], 0.1
 CUTS = Cuts(n_parts=3, replication_budget=50.0)
 
 

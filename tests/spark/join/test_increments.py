@@ -23,12 +23,12 @@ import epsjoin.spark.frames as public
 from epsjoin import Cuts, self_join
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.spark.join import frames
+from tests import open_sets
 from tests.spark.conftest import REPO
 from tests.spark.join.test_running import slow_parts, slowed
 from tests.spark.lattice import frame_of
-from tests.spark.real_data import pendigits
 
-POINTS, EPS = pendigits()[:3000, :5], 0.11
+POINTS, EPS = open_sets.read("pendigits")[:3000, :5], 0.11
 KINDS: dict[str, Any] = {
     "eps": EPS,
     "columns": [f"x{i}" for i in range(5)],

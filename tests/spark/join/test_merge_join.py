@@ -28,17 +28,18 @@ from epsjoin.spark.join import merge_join, replicate
 from epsjoin.spark.join.replicas import REPLICAS
 from epsjoin.spark.join.replicate import make_encoder
 from epsjoin.spark.reading import Reading
+from tests import open_sets
 from tests.spark.conftest import JobMaker, copy_of, new_job
 from tests.spark.ingest.here import reading_here
-from tests.spark.real_data import EXPECTED, JOIN_STEPS, job_on, pair_set, pendigits, skin
+from tests.spark.real_data import JOIN_STEPS, job_on, pair_set
 from tests.tiny import RUN, has_slice
 
 
 @pytest.mark.long
 def test_merge_join__joins_heavy_duplicates(make_job: JobMaker, tmp_path: Path) -> None:
     """21 million pairs of equal rows: no part and no batch may grow with them."""
-    expected = EXPECTED["skin"]["joins"][1]
-    job = job_on(make_job, tmp_path, skin(), {"eps": expected["eps"]})
+    expected = open_sets.EXPECTED["skin"]["joins"][1]
+    job = job_on(make_job, tmp_path, open_sets.read("skin"), {"eps": expected["eps"]})
     for step in JOIN_STEPS:
         step(job)
     assert slices.count_rows(job.lake, Slice("pairs", RUN)) == expected["self_pairs_i_lt_j"]
@@ -48,7 +49,8 @@ def test_merge_join__joins_heavy_duplicates(make_job: JobMaker, tmp_path: Path) 
 def fitted(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Job:
     """Real points with their eps, and no plan yet; to be copied, never to be changed."""
     folder = tmp_path_factory.mktemp("fitted")
-    job = job_on(partial(new_job, spark, folder), folder, pendigits()[:3000, :5], {"eps": 0.11})
+    points = open_sets.read("pendigits")[:3000, :5]
+    job = job_on(partial(new_job, spark, folder), folder, points, {"eps": 0.11})
     with reading_here():
         for step in JOIN_STEPS[:2]:
             step(job)
@@ -74,7 +76,7 @@ def test_merge_join__finds_the_same_pairs_however_the_space_is_cut(
     job = replace(job, params=replace(job.params, **params))
     for step in JOIN_STEPS[2:]:
         step(job)
-    by_scipy = cKDTree(pendigits()[:3000, :5]).query_pairs(0.11, output_type="ndarray")
+    by_scipy = cKDTree(open_sets.read("pendigits")[:3000, :5]).query_pairs(0.11, output_type="ndarray")
     np.testing.assert_array_equal(pair_set(job), by_scipy[np.lexsort((by_scipy[:, 1], by_scipy[:, 0]))])
 
 
@@ -82,7 +84,7 @@ def test_merge_join__finds_the_same_pairs_however_the_space_is_cut(
 def joined(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Job:
     """Real points and their pairs; to be copied, never to be changed."""
     folder = tmp_path_factory.mktemp("joined")
-    job = job_on(partial(new_job, spark, folder), folder, pendigits()[:500], {"eps": 0.3})
+    job = job_on(partial(new_job, spark, folder), folder, open_sets.read("pendigits")[:500], {"eps": 0.3})
     for step in JOIN_STEPS:
         step(job)
     return job
@@ -123,7 +125,7 @@ def test_replicate_and_merge_join__notice_rows_lost_on_the_way(
 
 
 def test_merge_join__stops_when_more_pairs_appear_than_allowed(make_job: JobMaker, tmp_path: Path) -> None:
-    job = job_on(make_job, tmp_path, pendigits()[:1000], {"eps": 0.3})
+    job = job_on(make_job, tmp_path, open_sets.read("pendigits")[:1000], {"eps": 0.3})
     for step in JOIN_STEPS[:3]:
         step(job)
     small = replace(job, params=replace(job.params, max_pairs=100))

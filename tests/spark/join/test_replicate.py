@@ -18,8 +18,9 @@ from epsjoin.spark import points, splits, tasks
 from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.join import replicate
+from tests import open_sets
 from tests.spark.conftest import JobMaker
-from tests.spark.real_data import JOIN_STEPS, content, job_on, pendigits
+from tests.spark.real_data import JOIN_STEPS, content, job_on
 from tests.tiny import RUN
 
 
@@ -27,7 +28,7 @@ def test_replicate__makes_replicas_and_keeps_to_the_budget(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of points that tasks read from files, neither this step nor the one before asks Spark for a frame."""
-    job = job_on(make_job, tmp_path, pendigits()[:, :3], {"eps": 0.05, "n_parts": 16})
+    job = job_on(make_job, tmp_path, open_sets.read("pendigits")[:, :3], {"eps": 0.05, "n_parts": 16})
     ingest.run(job)
 
     def refuse(*_: object) -> Any:
@@ -50,7 +51,7 @@ def test_replicate__brings_parts_together_before_it_writes_many_files(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One file a part, the same rows; a budget that does not suffice is refused, lost rows are noticed."""
-    job = job_on(make_job, tmp_path, pendigits()[:, :3], {"eps": 0.05, "n_parts": 16})
+    job = job_on(make_job, tmp_path, open_sets.read("pendigits")[:, :3], {"eps": 0.05, "n_parts": 16})
     for step in JOIN_STEPS[:2]:
         step(job)
 
@@ -91,7 +92,7 @@ def test_replicate__brings_parts_together_before_it_writes_many_files(
 def test_replicate__again_writes_files_of_the_same_bytes_whatever_those_of_the_points_are_called(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = job_on(make_job, tmp_path, pendigits()[:, :3], {"eps": 0.05, "n_parts": 4})
+    job = job_on(make_job, tmp_path, open_sets.read("pendigits")[:, :3], {"eps": 0.05, "n_parts": 4})
     ingest.run(job)
     points = slices.read_slice(job.lake, Slice("points", RUN)).drop_columns("run")
     into, found = targets.target_of(job.lake, Slice("points", RUN)), []
@@ -118,7 +119,7 @@ def test_replicate__again_writes_files_of_the_same_bytes_whatever_those_of_the_p
 def test_replicate__reads_one_large_file_by_many_tasks(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = job_on(make_job, tmp_path, pendigits()[:, :3], {"eps": 0.05, "n_parts": 4})
+    job = job_on(make_job, tmp_path, open_sets.read("pendigits")[:, :3], {"eps": 0.05, "n_parts": 4})
     ingest.run(job)
     points = slices.read_slice(job.lake, Slice("points", RUN)).drop_columns("run")
     monkeypatch.setattr(targets, "ROW_GROUP_BYTES", 1)
@@ -150,7 +151,7 @@ def test_replicate__reads_one_large_file_by_many_tasks(
 def test_replicate__refuses_what_fit_epsilon_would_by_the_first_rows_of_its_one_sample(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = job_on(make_job, tmp_path, pendigits()[:1000], {"eps": 0.3, "sample_rows": 300})
+    job = job_on(make_job, tmp_path, open_sets.read("pendigits")[:1000], {"eps": 0.3, "sample_rows": 300})
     for step in JOIN_STEPS[:2]:
         step(job)
     small = replace(job, params=replace(job.params, max_pairs=1000))

@@ -33,12 +33,13 @@ from epsjoin.spark.join import running as running_module
 from epsjoin.spark.join.pairs import to_batch
 from epsjoin.spark.join.running import Growing, RunningJoin
 from epsjoin.spark.tasks import TaskReport
+from tests import open_sets
 from tests.spark.conftest import JobMaker, submit
-from tests.spark.real_data import JOIN_STEPS, job_on, pendigits
+from tests.spark.real_data import JOIN_STEPS, job_on
 from tests.tiny import RUN, has_slice
 
 EPS = 0.11
-POINTS = pendigits()[:3000, :5]
+POINTS = open_sets.read("pendigits")[:3000, :5]
 Work = Callable[[Any], Iterable[pa.RecordBatch]]
 
 
