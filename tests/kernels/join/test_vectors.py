@@ -127,14 +127,20 @@ def _keep(near, row, last, bound, least, n, d):
     return bits, found[: 4 + count], squares[: 4 + count]
 
 
-@pytest.mark.parametrize("d", [2, 3])
-def test_lanes__are_those_of_later_rows_up_to_the_bound_bit_for_bit(d):
+def _rows_at_the_bound(d):
+    """(generator, columns of twelve points, squared distances to row 1): rows 4 and 5 are equally far."""
     random = np.random.default_rng(d)
     points = random.random((d, 12))
     points[:, 5] = points[:, 4] = points[:, 1] + 0.1  # two at the bound
     squares = np.zeros(12)
     for axis in range(d):
         squares += (points[axis, 1] - points[axis]) ** 2
+    return random, points, squares
+
+
+@pytest.mark.parametrize("d", [2, 3])
+def test_lanes__are_those_of_later_rows_up_to_the_bound_bit_for_bit(d):
+    random, points, squares = _rows_at_the_bound(d)
     row = random.permutation(12).astype(np.int32)
     for last in (3, 4, 7, 11, 12):
         places = np.arange(3, min(last, 11))
@@ -191,12 +197,7 @@ def _keys(near, row, last, bound, is_self, n, d):
 
 @pytest.mark.parametrize("d", [2, 3])
 def test_keys__are_pairs_of_those_up_to_the_bound_the_smaller_row_of_one_table_first(d):
-    random = np.random.default_rng(d)
-    points = random.random((d, 12))
-    points[:, 5] = points[:, 4] = points[:, 1] + 0.1  # two at the bound
-    squares = np.zeros(12)
-    for axis in range(d):
-        squares += (points[axis, 1] - points[axis]) ** 2
+    random, points, squares = _rows_at_the_bound(d)
     row = (random.permutation(12) + 2**31 - 12).astype(np.int32)
     for last in (3, 4, 7, 11, 12):
         places = np.arange(3, min(last, 11))
