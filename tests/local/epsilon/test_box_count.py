@@ -74,7 +74,7 @@ def test_box_counts__take_minus_zero_for_zero():
 
 
 @pytest.mark.parametrize(("d", "within"), [(1, 0.02), (2, 0.02), (3, 0.02), (5, 0.02), (6, 0.02), (8, 0.03)])
-def test_exponent__of_a_cube_has_no_border_effect(d, within):
+def test_box_count__of_a_cube_has_no_border_effect(d, within):
     law = fit_box_count(twin.cube(20_000, d, random())).correlation
     assert law.exponent == pytest.approx(d, rel=within)
     assert law.interval_low <= d <= law.interval_high
@@ -93,7 +93,7 @@ def test_exponent__of_a_cube_has_no_border_effect(d, within):
     ],
     ids=["line in 16-d", "sphere", "sierpinski", "cantor 1-d", "cantor 2-d"],
 )
-def test_exponent__is_the_known_dimension(points, dimension):
+def test_box_count__is_the_known_dimension(points, dimension):
     law = fit_box_count(points).correlation
     assert law.exponent == pytest.approx(dimension, rel=0.05)
     assert law.r_squared >= 0.99
@@ -144,7 +144,7 @@ def test_box_count__agrees_with_the_pair_count(points):
     assert pairs.interval_low <= boxes.interval_high
 
 
-def test_interval__holds_the_exponent_and_is_not_idle():
+def test_box_count__has_the_exponent_in_an_interval_that_is_not_idle():
     laws = [fit_box_count(twin.cube(1000, 2, np.random.default_rng(seed))).correlation for seed in range(40)]
     assert sum(law.interval_low <= 2.0 <= law.interval_high for law in laws) >= 36
     scatter = np.std([law.exponent for law in laws])
@@ -152,7 +152,7 @@ def test_interval__holds_the_exponent_and_is_not_idle():
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e200])
-def test_exponent__does_not_depend_on_the_unit(scale):
+def test_box_count__does_not_depend_on_the_unit(scale):
     points = twin.cube(1000, 2, random())
     law, scaled = fit_box_count(points).correlation, fit_box_count(points * scale).correlation
     assert scaled.exponent == pytest.approx(law.exponent, rel=1e-3)
