@@ -27,4 +27,11 @@ def about(value, rel):
     return pytest.approx(value, rel=rel * SLACK)
 
 
+def coverage(estimates, pairs):
+    """Share of intervals that hold the pairs; median width and mean estimate, in shares of the pairs."""
+    inside = [expected.pairs_low <= pairs <= expected.pairs_high for expected in estimates]
+    widths = [expected.pairs_high - expected.pairs_low for expected in estimates]
+    return np.mean(inside), np.median(widths) / pairs, np.mean([each.pairs for each in estimates]) / pairs
+
+
 FIT = fit_epsilon(twin.cube(500, 2, random()), n_rows=10_000)

@@ -14,6 +14,7 @@ from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
 from oracles import join as twin
 from tests import open_sets
+from tests.local.epsilon.samples import coverage
 
 
 def counted(points, eps, metric="euclidean", **options):
@@ -49,18 +50,15 @@ def test_estimate__has_the_pairs_in_its_interval(name):
     make, eps, widest = POPULATIONS[name]
     points = make()
     pairs = counted(points, eps)["pairs"]
-    inside, width, shares = 0, [], []
+    estimates = []
     for seed in range(SAMPLES):
         sample = points[np.random.default_rng(seed).choice(len(points), 2000, replace=False)]
-        expected = estimate(sample, eps, n_rows=len(points), seed=seed)
-        inside += expected.pairs_low <= pairs <= expected.pairs_high
-        width.append((expected.pairs_high - expected.pairs_low) / pairs)
-        shares.append(expected.pairs / pairs)
-        assert expected.n_rows == len(points)
-        assert expected.n_sample == 2000
-    assert inside >= 0.9 * SAMPLES
-    assert np.mean(shares) == pytest.approx(1.0, abs=0.06)
-    assert np.median(width) < widest  # one that holds everything would say nothing
+        estimates.append(estimate(sample, eps, n_rows=len(points), seed=seed))
+    assert {(each.n_rows, each.n_sample) for each in estimates} == {(len(points), 2000)}
+    inside, width, share = coverage(estimates, pairs)
+    assert inside >= 0.9
+    assert share == pytest.approx(1.0, abs=0.06)
+    assert width < widest, "an interval that holds everything would say nothing"
 
 
 SETS = [
