@@ -130,8 +130,8 @@ def test_slices__are_those_that_a_gate_checks(lake: Lake) -> None:
     for table in ("cluster_flows", "cluster_names"):
         write(lake, Fingerprints(lake, RUN).slice(table), [])
     found = Fingerprints(lake, RUN).slices()
-    assert set(found) == {table for stage in pipeline.CHAINS["join"] for table in pipeline.STAGES[stage]}
-    assert all(where.table == table for table, where in found.items())
+    tables = [table for stage in pipeline.CHAINS["join"] for table in pipeline.STAGES[stage]]
+    assert {name: where.table for name, where in found.items()} == dict(zip(tables, tables, strict=True))
 
 
 def write_clusters(lake: Lake, run: str, points: str) -> None:
