@@ -44,13 +44,13 @@ class State(NamedTuple):
     clusters: dict[int, tuple[Any, ...]]
 
 
-def draw_states(seed: int, ids: int = 12) -> dict[str, State]:
+def draw_states(seed: int) -> dict[str, State]:
     """Draw twelve states in which rows come, go, come again, change and change back."""
     rng = np.random.default_rng(seed)
     states: dict[str, State] = {}
     before: dict[int, tuple[Any, ...]] = {}
     for run in RUNS:
-        there = np.flatnonzero(rng.random(ids) < 0.7)
+        there = np.flatnonzero(rng.random(12) < 0.7)
         points = {}
         for i in there.tolist():
             if i in before and rng.random() < 0.7:

@@ -28,10 +28,10 @@ from tests.oracles import examples
 DATA = Path(__file__).parents[1] / "data"
 
 
-def drafted(file: Path, tmp_path: Path, name: str = "mine") -> tuple[SourceContract, str]:
-    text = draft(file, name)
-    (tmp_path / f"{name}.odcs.yaml").write_text(text)
-    return load_source(tmp_path, name), text
+def drafted(file: Path, tmp_path: Path) -> tuple[SourceContract, str]:
+    text = draft(file, "mine")
+    (tmp_path / "mine.odcs.yaml").write_text(text)
+    return load_source(tmp_path, "mine"), text
 
 
 def test_draft__of_real_places_on_the_map(tmp_path: Path) -> None:

@@ -24,8 +24,6 @@ from epsjoin.local.differ.methods import METHODS
 from oracles import differ as oracle
 from oracles import examples
 
-NAVAIDS = Path(__file__).parents[1] / "data" / "navaids"
-HISTORIES = Path(__file__).parents[1] / "data" / "histories"
 EXACT = [method for method in METHODS if method != "window"]
 
 TEXT = st.text(st.sampled_from("abc\"'\n\r, ;ä"), max_size=5)  # no number: it could be written otherwise

@@ -57,7 +57,7 @@ def quoted(cell: str) -> str:
 
 
 @st.composite
-def rows(draw: st.DrawFn, n_columns: int = 7) -> str:
+def rows(draw: st.DrawFn, n_columns: int) -> str:
     """Mostly a good row; often with an odd cell; sometimes ragged, blank, or with a quote out of place."""
     cells = [draw(st.sampled_from(good)) for good in GOOD[:n_columns]]
     for _ in range(draw(st.sampled_from([0, 0, 0, 1, 1, 2]))):
@@ -80,7 +80,7 @@ def rows(draw: st.DrawFn, n_columns: int = 7) -> str:
 
 
 @st.composite
-def files(draw: st.DrawFn, n_columns: int = 7) -> bytes:
+def files(draw: st.DrawFn, n_columns: int) -> bytes:
     header = ",".join(column.name for column in COLUMNS[:n_columns])
     end = draw(st.sampled_from(["\n", "\n", "\r\n", "\r\n", "\r"]))
     lines = [header, *draw(st.lists(rows(n_columns), max_size=12))]

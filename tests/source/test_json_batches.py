@@ -53,7 +53,7 @@ GOOD_VALUES = [
 
 
 @st.composite
-def objects(draw: st.DrawFn, n_columns: int = 7) -> str:
+def objects(draw: st.DrawFn, n_columns: int) -> str:
     """Mostly a good object; often with an odd value; sometimes with keys left out or twice, or moved."""
     pairs = [
         (column.name, draw(st.sampled_from(good))) for column, good in zip(COLUMNS, GOOD_VALUES, strict=True)
@@ -90,7 +90,7 @@ def objects(draw: st.DrawFn, n_columns: int = 7) -> str:
 
 
 @st.composite
-def files_of_objects(draw: st.DrawFn, n_columns: int = 7) -> bytes:
+def files_of_objects(draw: st.DrawFn, n_columns: int) -> bytes:
     end = draw(st.sampled_from(["\n", "\n", "\n", "\r\n", "\r"]))
     lines = draw(st.lists(objects(n_columns), max_size=12))
     lines += draw(st.sampled_from([[], [], [], ["[1]"], ["[" * 1100], ["1"]]))

@@ -19,10 +19,10 @@ from epsjoin.local.plan.rules import make_split_rule, parse_split_rule, rule_fro
 from oracles import examples
 
 
-def may_split(rule, level, n_crossed, rows, is_local=False, generation=0):
+def may_split(rule, level, n_crossed, rows, is_local=False):
     """As the replicator asks."""
     answers = tabulate(rule.operations, rule.operands, rule.generations, level + 1, n_crossed)
-    return decide_split(answers, rule.max_rows, level, n_crossed, rows, generation, is_local) == YES
+    return decide_split(answers, rule.max_rows, level, n_crossed, rows, 0, is_local) == YES
 
 
 @pytest.mark.parametrize(

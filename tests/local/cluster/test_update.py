@@ -30,15 +30,15 @@ def columns_of(state):
     return np.array([state[id_] for id_ in ids.tolist()], np.float64).reshape(len(ids), -1), ids
 
 
-def lattice_history(seed, n=70, runs=6):
+def lattice_history(seed):
     """Points on a lattice, where most distances are ties; a fifth of them moves, comes and goes at once."""
     random = np.random.default_rng(seed)
     side = int(random.integers(9, 14))
-    state = {int(id_): tuple(random.integers(0, side, 2) * 1.0) for id_ in random.choice(500, n, False)}
-    for _ in range(runs):
+    state = {int(id_): tuple(random.integers(0, side, 2) * 1.0) for id_ in random.choice(500, 70, False)}
+    for _ in range(6):
         yield state
         ids = random.permutation(sorted(state)).tolist()
-        share = int(random.choice([1, 2, n // 5]))
+        share = int(random.choice([1, 2, 14]))
         state = {id_: place for id_, place in state.items() if id_ not in ids[:share]}
         state |= {id_: tuple(random.integers(0, side, 2) * 1.0) for id_ in ids[share : 2 * share]}
         state |= {
@@ -93,14 +93,14 @@ def clump(x, y=0.0):
     return [(x, y), (x + 0.5, y), (x, y + 0.5), (x + 0.5, y + 0.5)]
 
 
-def updated(before, now, min_pts, eps=1.0):
+def updated(before, now, min_pts):
     """Update the clusters of states in the plane; return them by id, and the work."""
     (points, ids), (points_now, ids_now) = columns_of(before), columns_of(now)
-    pairs = self_join(points, eps, ids=ids)
-    pairs_now = self_join(points_now, eps, ids=ids_now)
-    clusters, counters = dbscan(points, eps, min_pts), {}
+    pairs = self_join(points, 1.0, ids=ids)
+    pairs_now = self_join(points_now, 1.0, ids=ids_now)
+    clusters, counters = dbscan(points, 1.0, min_pts), {}
     found = update_clusters(clusters, pairs, pairs_now, ids, ids_now, min_pts, counters=counters)
-    assert found.labels.tolist() == dbscan(points_now, eps, min_pts).labels.tolist()
+    assert found.labels.tolist() == dbscan(points_now, 1.0, min_pts).labels.tolist()
     return dict(zip(ids_now.tolist(), found.labels.tolist(), strict=True)), counters
 
 

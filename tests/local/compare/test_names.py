@@ -29,18 +29,18 @@ REPO = Path(__file__).resolve().parents[3]
 Run = dict[int, tuple[int, bool]]
 
 
-def random_runs(seed: int, n: int = 60, length: int = 8, least: int = -30) -> list[Run]:
+def random_runs(seed: int, least: int = -30) -> list[Run]:
     """Records that come, go and change clusters, which split and merge; labels are smallest core ids.
 
     Some ids are negative, as are names of clusters whose core points are all names already.
     """
-    rng = np.random.default_rng(seed)
+    rng, n = np.random.default_rng(seed), 60
     places = rng.integers(0, rng.integers(2, 12), n)
     there = rng.random(n) < 0.8
     ids = rng.permutation(np.arange(least, 3 * n))[:n]
     ids[ids == NOISE] = 3 * n
     runs = []
-    for _ in range(length):
+    for _ in range(8):
         for _ in range(rng.integers(0, 4)):
             one, other = rng.integers(0, 12, 2)
             what = rng.random()

@@ -21,8 +21,8 @@ NAMES = ("lat", "lon")
 NUMBERS = {"lost": 200 / 1000, "new": 800 / 1600, "updated": 80 / 800, "moved": 40 / 800, "keys": 64 / 1600}
 
 
-def found_in(seen: Seen, limits: Any = GUARD, accept: tuple[str, ...] = ()) -> dict[str, Finding]:
-    return {finding.check: finding for finding in judge(seen, limits, accept)}
+def found_in(seen: Seen, limits: Any = GUARD) -> dict[str, Finding]:
+    return {finding.check: finding for finding in judge(seen, limits)}
 
 
 def unusual(seen: Seen, limits: Any = GUARD) -> dict[str, str]:

@@ -37,7 +37,7 @@ class History(NamedTuple):
     p: float
 
 
-def make_history(seed: int, n: int = 24) -> History:
+def make_history(seed: int) -> History:
     """Make a history: points move, come, go and come back, on others, by a bit, or to the other zero."""
     random = np.random.default_rng(seed)
     metric, p = METRICS[seed % len(METRICS)]
@@ -55,12 +55,12 @@ def make_history(seed: int, n: int = 24) -> History:
             point = np.clip(point / 4.0, -1.5, 1.5) * (1.0 if metric.endswith("radians") else 50.0)
         return tuple(point.tolist())
 
-    state = {int(id_): place() for id_ in random.choice(200, n, replace=False) - 100}
+    state = {int(id_): place() for id_ in random.choice(200, 24, replace=False) - 100}
     states, former = [state], dict(state)
     for _ in range(N_RUNS - 1):
         state = dict(state)
         ids = random.permutation(sorted(state)).tolist()
-        n_moved, n_gone = random.integers(0, max(2, n // 6), 2).tolist()
+        n_moved, n_gone = random.integers(0, 4, 2).tolist()
         for id_ in ids[:n_gone]:
             del state[id_]
         for number, id_ in enumerate(ids[n_gone : n_gone + n_moved]):
@@ -73,7 +73,7 @@ def make_history(seed: int, n: int = 24) -> History:
                 state[id_] = (float(np.nextafter(state[id_][0], 0.0)), *state[id_][1:])
             else:  # back to where it was
                 state[id_] = former[id_]
-        for id_ in random.integers(-100, 130, random.integers(0, max(2, n // 6))).tolist():
+        for id_ in random.integers(-100, 130, random.integers(0, 4)).tolist():
             state.setdefault(id_, former.get(id_, place()))
         former |= state
         states.append(state)

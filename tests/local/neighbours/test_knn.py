@@ -159,10 +159,10 @@ def test_knn_join__agrees_with_scikit_learn(name):
     assert k_distance(points, 6, name).tolist() == found.distance[:, -1].tolist()
 
 
-def with_square(number, d=12):
-    """d whole numbers whose squares add up to this number."""
+def with_square(number):
+    """Twelve whole numbers whose squares add up to this number."""
     vector = []
-    for _ in range(d):
+    for _ in range(12):
         vector.append(math.isqrt(number))
         number -= vector[-1] ** 2
     assert number == 0

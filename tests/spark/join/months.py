@@ -56,14 +56,12 @@ def write_snapshot(folder: Path, run: str, state: twin.State) -> None:
         writer.writerows([id_, run, *map(repr, point)] for id_, point in sorted(state.items()))
 
 
-def history_job(make_job: JobMaker, folder: Path, params: Mapping[str, Any] | None = None) -> Job:
+def history_job(make_job: JobMaker, folder: Path) -> Job:
     """A job of the first month; its files are those of :func:`states`."""
     for run, state in zip(MONTHS, states(), strict=True):
         write_snapshot(folder, run, state)
     columns = [key(), {"name": "note", "logicalType": "string"}, *map(coordinate, NAMES)]
-    return make_job(
-        columns, path="{date}.csv", interval="month", run=MONTHS[0], params={"eps": EPS, **(params or {})}
-    )
+    return make_job(columns, path="{date}.csv", interval="month", run=MONTHS[0], params={"eps": EPS})
 
 
 class Made(NamedTuple):

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from epsjoin.contracts.sources import load_source
 from epsjoin.lake.lake import Lake
 from epsjoin.params import RunParams
+from epsjoin.paths import CONTRACTS
 from epsjoin.spark.job import Job
 
 REPO = Path(__file__).resolve().parents[3]
@@ -23,7 +24,7 @@ LEFT, RIGHT = "earthquakes", "iscgem"
 def copy_contracts(folder: Path, custom: Mapping[str, Mapping[str, Any]], paths: Mapping[str, str]) -> Path:
     """The contracts of the project, with other customProperties and paths of the two data sets."""
     contracts = folder / "data_contracts"
-    shutil.copytree(REPO / "data_contracts", contracts)
+    shutil.copytree(CONTRACTS, contracts)
     for name in (LEFT, RIGHT):
         file = contracts / f"{name}.odcs.yaml"
         body = yaml.safe_load(file.read_text())
@@ -36,9 +37,9 @@ def copy_contracts(folder: Path, custom: Mapping[str, Mapping[str, Any]], paths:
     return contracts
 
 
-def match_of(contracts: Path = REPO / "data_contracts", **changed: Any) -> dict[str, Any]:
+def match_of(**changed: Any) -> dict[str, Any]:
     """The section of the contract, changed; what is None is left out."""
-    body = yaml.safe_load((contracts / f"{LEFT}.odcs.yaml").read_text())
+    body = yaml.safe_load((CONTRACTS / f"{LEFT}.odcs.yaml").read_text())
     (match,) = (each["value"] for each in body["customProperties"] if each["property"] == "match")
     return {key: value for key, value in {**match, **changed}.items() if value is not None}
 
