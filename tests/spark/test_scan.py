@@ -148,7 +148,7 @@ def test_read_replaced__is_what_was_written_not_what_another_job_has_made_of_it(
 
 def test_new_name__rises_with_the_task_and_with_what_a_task_writes(spark: SparkSession, lake: Lake) -> None:
     """Files of one size are read in this order, which must not be chance's."""
-    into = targets.target_of(lake, Slice("pairs", RUN, fingerprint="stamp-"))
+    into = targets.target_of(lake, Slice("pairs", RUN, fingerprint="fingerprint-"))
 
     def name_two(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -162,7 +162,7 @@ def test_new_name__rises_with_the_task_and_with_what_a_task_writes(spark: SparkS
     for task in range(12):
         of_task = [name for number, name in named if number == task]
         assert of_task == sorted(of_task)
-        assert all(name.startswith("stamp-") for name in of_task)
+        assert all(name.startswith("fingerprint-") for name in of_task)
 
 
 def test_read__takes_a_lake_with_blanks_signs_and_letters_of_any_alphabet(

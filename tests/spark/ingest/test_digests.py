@@ -76,15 +76,15 @@ def test_digests__are_equal_where_the_values_are(job: Job, tmp_path: Path) -> No
     assert len({record for record, _ in now.values()}) == 200, "the id is a value of the row"
 
 
-def test_digests__have_the_stamp_of_the_points(job: Job, tmp_path: Path) -> None:
+def test_digests__have_the_fingerprint_of_the_points(job: Job, tmp_path: Path) -> None:
     write(tmp_path, RUN, ["1,0,0,a,"])
     ingest.run(job)
-    stamps = {
+    fingerprints = {
         file.path.rpartition("/")[2][:17]
         for table in ("points", "digests")
         for file in slices.files_of(job.lake, Slice(table, RUN))
     }
-    assert len(stamps) == 1
+    assert len(fingerprints) == 1
 
 
 def test_digests__of_a_source_without_key_are_an_empty_slice(make_job: JobMaker, tmp_path: Path) -> None:

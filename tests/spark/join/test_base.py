@@ -144,7 +144,7 @@ def test_increment__expects_pairs_by_the_square_of_the_number_of_points(job: Job
 
 
 def test_increment__of_an_increment_counts_on_from_it(job: Job) -> None:
-    plan = IncrementPlan(FIRST, "stamp", 2000.0).to_json()
+    plan = IncrementPlan(FIRST, "fingerprint-", 2000.0).to_json()
     come_in(job, SECOND, placed(1))
     join(job, SECOND, kind="increment", plan=plan, base=FIRST, generation=1, expected_candidates=7.0)
     come_in(job, THIRD, placed(1))
