@@ -12,7 +12,7 @@ from deltalake import DeltaTable
 
 from epsjoin.errors import TableError
 from epsjoin.lake import transactions
-from epsjoin.lake.completeness import COMPLETE
+from epsjoin.lake.completeness import COMPLETE, is_incomplete, mark_incomplete
 from epsjoin.lake.growing import GrowingTable
 from epsjoin.lake.parquet import File, read_file
 from epsjoin.lake.targets import Target
@@ -50,6 +50,16 @@ def grow(into: Target) -> None:
     table.add(table.left_of(files))
     files.append(write(into, 5, 6))
     assert table.complete(files) == files
+
+
+def test_mark_incomplete__of_two_jobs_at_once_is_done_by_one_and_seen_by_the_other(tmp_path: Path) -> None:
+    into = target(tmp_path / "pairs")
+    grow(into)
+    logs = [DeltaTable(into.location) for _ in range(2)]
+    before = logs[0].version()
+    marked = [mark_incomplete(log) for log in logs]
+    assert [is_incomplete(log) for log in marked] == [True, True]
+    assert marked[0].version() == marked[1].version() == before + 1
 
 
 def test_growing_table__has_each_row_in_one_version_and_is_complete_at_the_end(tmp_path: Path) -> None:

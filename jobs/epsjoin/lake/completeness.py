@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import CommitFailedError
 
 from epsjoin.errors import TableError
+from epsjoin.lake.delta_log import MAX_TRIES, newest
 from epsjoin.lake.parquet import to_one_line
 from epsjoin.lake.targets import Target
 from epsjoin.lake.uris import uri_for
@@ -16,29 +19,30 @@ from epsjoin.lake.uris import uri_for
 COMPLETE = "epsjoin.complete"
 """Property of a table outside of a lake: "false" while files are to come, otherwise "true" or not there."""
 
-_MAX_TRIES = 20
-"""Maximum number of tries to set the property while other jobs change the table, too."""
-
 
 def is_incomplete(log: DeltaTable) -> bool:
     """Whether the table says that files are to come."""
     return log.metadata().configuration.get(COMPLETE) == "false"
 
 
-def mark_incomplete(log: DeltaTable) -> DeltaTable:
+def mark_incomplete(opened: DeltaTable) -> DeltaTable:
     """Let a table say that files are to come, and return the log of a version in which it does.
+
+    Parameters
+    ----------
+    opened : its log.
 
     Raises
     ------
     TableError
         Other jobs complete the table again and again.
     """
-    for _ in range(_MAX_TRIES):
+    for log in newest(opened, opened.table_uri):
         if is_incomplete(log):
-            return log
-        log.alter.set_table_properties({COMPLETE: "false"}, raise_if_not_exists=False)
-        log = DeltaTable(log.table_uri)
-    raise TableError(f"other jobs change {log.table_uri} all the time; run this one again")
+            break
+        with suppress(CommitFailedError):  # another job changes it at this moment
+            log.alter.set_table_properties({COMPLETE: "false"}, raise_if_not_exists=False)
+    return log
 
 
 def mark_complete(into: Target, paths: AbstractSet[str]) -> None:
@@ -58,17 +62,34 @@ def mark_complete(into: Target, paths: AbstractSet[str]) -> None:
     The commit that says so follows the version whose files were looked at, or it is refused: by itself Delta
     would let it follow a version in which another job has replaced them.
     """
-    why = "other jobs change it all the time"
-    for _ in range(_MAX_TRIES):
+
+    def commit(log: DeltaTable) -> None:
+        once = CommitProperties(max_commit_retries=0)
+        log.alter.set_table_properties({COMPLETE: "true"}, raise_if_not_exists=False, commit_properties=once)
+
+    commit_if_unchanged(into, paths, commit)
+
+
+def commit_if_unchanged(into: Target, paths: AbstractSet[str], commit: Callable[[DeltaTable], None]) -> None:
+    """Make a commit to a table while its files are these; of two at the same time one is tried again.
+
+    Parameters
+    ----------
+    paths : of all files of the table, as its log names them.
+    commit : makes the commit after a version, or raises deltalake's ``CommitFailedError``.
+
+    Raises
+    ------
+    TableError
+        The table has other files: another job has changed it. Or other jobs change it all the time.
+    """
+    why = ""
+    for _ in range(MAX_TRIES):
         log = DeltaTable(uri_for("deltalake", into.location))
         if paths_of(log) != paths:
             raise changed(into, "its files are others")
         try:
-            log.alter.set_table_properties(
-                {COMPLETE: "true"},
-                raise_if_not_exists=False,
-                commit_properties=CommitProperties(max_commit_retries=0),
-            )
+            commit(log)
         except CommitFailedError as error:
             why = to_one_line(error)
         else:

@@ -85,7 +85,25 @@ def open_or_create(lake: Lake, table: str) -> DeltaTable:
     return _sync_contract(log, lake, table)[0]
 
 
-def _sync_contract(log: DeltaTable, lake: Lake, table: str) -> tuple[DeltaTable, set[str]]:
+def newest(opened: DeltaTable, table: str) -> Iterator[DeltaTable]:
+    """Yield an opened log, then its newest version for each further try while other jobs change it, too.
+
+    Parameters
+    ----------
+    table : what messages call it.
+
+    Raises
+    ------
+    TableError
+        After ``MAX_TRIES``.
+    """
+    for _ in range(MAX_TRIES):
+        yield opened
+        opened = DeltaTable(opened.table_uri)
+    raise TableError(f"{table}: other jobs change its log all the time; run this one again")
+
+
+def _sync_contract(opened: DeltaTable, lake: Lake, table: str) -> tuple[DeltaTable, set[str]]:
     """Bring a table's log up to its contract: optional columns that are new, then the constraints on rows.
 
     Returns
@@ -93,7 +111,7 @@ def _sync_contract(log: DeltaTable, lake: Lake, table: str) -> tuple[DeltaTable,
     tuple
         The log, and the names of constraints that it does not have since rows break them.
     """
-    for _ in range(MAX_TRIES):
+    for log in newest(opened, table):
         present = {field.name for field in log.schema().fields}
         new = [field for field in lake.schema(table) if field.nullable and field.name not in present]
         if not new:
@@ -106,12 +124,11 @@ def _sync_contract(log: DeltaTable, lake: Lake, table: str) -> tuple[DeltaTable,
             )
         with suppress(CommitFailedError):  # another job adds them at this moment
             log.alter.add_columns(list(Schema.from_arrow(pa.schema(new)).fields))
-        log = DeltaTable(log.table_uri)
     return _sync_constraints(log, table, lake.checks(table), lake.unmet)
 
 
 def _sync_constraints(
-    log: DeltaTable, table: str, checks: Mapping[str, str], unmet: AbstractSet[str]
+    opened: DeltaTable, table: str, checks: Mapping[str, str], unmet: AbstractSet[str]
 ) -> tuple[DeltaTable, set[str]]:
     """Make the constraints in a table's log those of its contract; foreign constraints stay.
 
@@ -137,13 +154,13 @@ def _sync_constraints(
     job as long as some break them.
     """
     unmet = set(unmet)
-    for _ in range(MAX_TRIES):
+    for log in newest(opened, table):
         known = log.metadata().configuration
         present = {name.removeprefix(_CHECK) for name in known if name.startswith(_CHECK)}
         wrong = sorted(name for name in present - checks.keys() if OURS.search(name))
         missing = {name: check for name, check in checks.items() if name not in present | unmet}
         if not wrong and not missing:
-            return log, unmet
+            break
         try:
             for name in wrong:
                 log.alter.drop_constraint(name)
@@ -161,8 +178,7 @@ def _sync_constraints(
                     f"({to_one_line(error)}); run this job again; if that does not help, mend the contract"
                 ) from error
             unmet |= broken
-        log = DeltaTable(log.table_uri)
-    raise TableError(f"{table}: other jobs change its log all the time; run this one again")
+    return log, unmet
 
 
 def _broken(log: DeltaTable, table: str, checks: Mapping[str, str]) -> Iterator[str]:

@@ -7,15 +7,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
-from deltalake.exceptions import CommitFailedError
 
-from epsjoin.lake.completeness import COMPLETE, changed, mark_complete, mark_incomplete, paths_of
-from epsjoin.lake.delta_log import MAX_TRIES, create_log, open_log
-from epsjoin.lake.parquet import File, to_one_line
+from epsjoin.lake.completeness import (
+    COMPLETE,
+    changed,
+    commit_if_unchanged,
+    mark_complete,
+    mark_incomplete,
+)
+from epsjoin.lake.delta_log import create_log, open_log
+from epsjoin.lake.parquet import File
 from epsjoin.lake.phases import phase
 from epsjoin.lake.targets import Target, deleted_on_error, translate_write_errors, write_empty_file
 from epsjoin.lake.transactions import add_actions, check_columns, replace_slices, transaction_of
-from epsjoin.lake.uris import uri_for
 
 
 class GrowingTable:
@@ -118,21 +122,15 @@ class GrowingTable:
 
         Delta refuses it since both carry the same transaction id, whose number is that of all rows.
         """
-        rows, why = (self._rows or 0) + sum(file.rows for file in files), ""
-        for _ in range(MAX_TRIES):
-            log = DeltaTable(uri_for("deltalake", self._into.location))
-            if paths_of(log) != self._paths:
-                raise changed(self._into, why or "its files are others")
-            own = CommitProperties(app_transactions=[Transaction(transaction_of({}), rows)])
-            try:
-                log.create_write_transaction(
-                    add_actions(self._into, files),
-                    mode="append",
-                    schema=Schema.from_arrow(self._into.schema),
-                    commit_properties=own,
-                )
-            except CommitFailedError as error:
-                why = to_one_line(error)
-            else:
-                return
-        raise changed(self._into, why)
+        rows = (self._rows or 0) + sum(file.rows for file in files)
+        own = CommitProperties(app_transactions=[Transaction(transaction_of({}), rows)])
+
+        def commit(log: DeltaTable) -> None:
+            log.create_write_transaction(
+                add_actions(self._into, files),
+                mode="append",
+                schema=Schema.from_arrow(self._into.schema),
+                commit_properties=own,
+            )
+
+        commit_if_unchanged(self._into, self._paths, commit)
