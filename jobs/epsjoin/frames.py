@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from epsjoin.errors import ArgumentError, needing_extra
 from epsjoin.kernels.arrays import Ints
-from epsjoin.local.arguments import check_points, unrounded
+from epsjoin.local.arguments import check_choice, check_points, unrounded
 from epsjoin.local.join.arrays import join, self_join
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.knn import knn_join
@@ -118,8 +118,7 @@ def join_frames(
     >>> join_frames(towns, eps=5.0, columns=["x", "y"], how="anti").index.tolist()
     ['c']
     """
-    if how not in HOW:
-        raise ArgumentError(f"how must be one of {', '.join(HOW)}, not {how!r}")
+    check_choice("how", how, HOW)
     kind, left = _kind_of("left", left)
     points = _coordinates("left", left, columns)
     other = None

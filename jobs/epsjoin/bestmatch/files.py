@@ -18,6 +18,7 @@ from epsjoin.bestmatch.open_pages import How, Options
 from epsjoin.bestmatch.paging import PagedSearch
 from epsjoin.bestmatch.parquet import PagedFile
 from epsjoin.errors import ArgumentError
+from epsjoin.local.arguments import check_choice
 from epsjoin.local.bestmatch.batch import HOW, TAKE, BestPairs
 from epsjoin.local.bestmatch.orders import Closest, Order, Own, orders_of
 from epsjoin.local.join.arrays import NO_ROW
@@ -159,10 +160,8 @@ def iter_bestmatch_files(
     Traceback (most recent call last):
     epsjoin.errors.ArgumentError: nowhere.parquet is no file
     """
-    if how not in HOW:
-        raise ArgumentError(f"how must be one of {', '.join(HOW)}, not {how!r}")
-    if take not in TAKE:
-        raise ArgumentError(f"take must be one of {', '.join(TAKE)}, not {take!r}")
+    check_choice("how", how, HOW)
+    check_choice("take", take, TAKE)
     if not memory_mb > 0:
         raise ArgumentError(f"memory_mb must be above 0, not {memory_mb!r}")
     theirs = columns if right_columns is None else right_columns

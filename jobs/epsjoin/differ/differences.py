@@ -11,6 +11,7 @@ import numpy as np
 
 from epsjoin.errors import ArgumentError, needing_extra
 from epsjoin.kernels.arrays import Bools
+from epsjoin.local.arguments import check_choice
 from epsjoin.local.differ.disk import Disk
 from epsjoin.local.differ.methods import METHODS
 from epsjoin.local.differ.order import distance, missed_probability, waiting
@@ -145,8 +146,7 @@ def snapshot_diff(
     {'id': 7, 'name': 'b'}
     """
     keys = [key] if isinstance(key, str) else list(key)
-    if method not in METHODS:
-        raise ArgumentError(f"method must be one of {', '.join(METHODS)}, not {method!r}")
+    check_choice("method", method, METHODS)
     if digest_bits not in DIGEST_BITS:
         raise ArgumentError(
             f"digest_bits must be one of {', '.join(map(str, DIGEST_BITS))}, not {digest_bits!r}"

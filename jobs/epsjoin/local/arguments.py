@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,37 @@ def check_count(name: str, value: object, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ArgumentError(f"{name} must be a whole number, at least {least}, not {value!r}")
     return int(value)
+
+
+def check_choice(name: str, value: object, choices: Collection[str]) -> None:
+    """Check that a value is one of some words.
+
+    Raises
+    ------
+    ArgumentError
+        It is none; the message names all of them.
+    """
+    if value not in choices:
+        raise ArgumentError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
+
+
+def check_dimensions(**tables: int) -> None:
+    """Check that all tables have one number of dimensions.
+
+    Parameters
+    ----------
+    tables : number of dimensions of each, by the names of the arguments.
+
+    Raises
+    ------
+    ArgumentError
+        They have different ones; the message names every table and its number.
+    """
+    if len(set(tables.values())) > 1:
+        raise ArgumentError(
+            f"{' and '.join(tables)} must have the same dimensions, not "
+            f"{' and '.join(map(str, tables.values()))}"
+        )
 
 
 def as_number(value: object) -> float:

@@ -11,7 +11,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats
 from epsjoin.kernels.join.graph import count_lower_upper, fill_both_ends
 from epsjoin.kernels.join.sort_pairs import RowNumbers
-from epsjoin.local.arguments import check_count, check_lengths, int_column
+from epsjoin.local.arguments import check_choice, check_count, check_lengths, int_column
 from epsjoin.local.neighbours.search import KNearest
 from epsjoin.local.sweep.pairs import Pairs, RowPairs, check_pairs, row_type
 
@@ -74,8 +74,7 @@ def as_graph(
     >>> graph.indptr.tolist(), graph.indices.tolist(), graph.data.tolist()
     ([0, 1, 3, 4], [1, 0, 2, 1], [1.0, 1.0, 2.0, 2.0])
     """
-    if values not in _VALUES:
-        raise ArgumentError(f"values must be one of {', '.join(_VALUES)}, not {values!r}")
+    check_choice("values", values, _VALUES)
     if isinstance(found, KNearest):
         return _of_nearest(found, check_count("n", n, 0), values)
     left: RowNumbers

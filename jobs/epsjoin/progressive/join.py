@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.arguments import check_count
+from epsjoin.local.arguments import check_choice, check_count
 from epsjoin.local.join.arrays import HOW
 from epsjoin.local.progressive.driver import Driver
 from epsjoin.local.progressive.kinds import JoinCondition
@@ -202,14 +202,12 @@ def progressive_join(
     """
     if not isinstance(on, JoinCondition):
         raise ArgumentError(f"on must be a kind of join, such as epsjoin.Similarity(eps), not {on!r}")
-    if how not in HOW:
-        raise ArgumentError(f"how must be one of {', '.join(HOW)}, not {how!r}")
+    check_choice("how", how, HOW)
     if right is None and how not in OF_ONE_TABLE:
         raise ArgumentError(
             f"of one table with itself, how must be one of {', '.join(OF_ONE_TABLE)}, not {how!r}"
         )
-    if traversal not in TRAVERSALS:
-        raise ArgumentError(f"traversal must be one of {', '.join(TRAVERSALS)}, not {traversal!r}")
+    check_choice("traversal", traversal, TRAVERSALS)
     if (columns or right_columns or id) and not any(map(has_columns, (left, right))):
         raise ArgumentError("columns and id are of files and Arrow batches, not of arrays")
     if first_pairs is not None and first_memory is not None:

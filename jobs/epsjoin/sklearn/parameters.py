@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats
-from epsjoin.local.arguments import check_points
+from epsjoin.local.arguments import check_choice, check_points
 from epsjoin.local.metric import Metric, get_metric
 
 _NAMES = ("euclidean", "l2", "manhattan", "cityblock", "l1", "chebyshev", "cosine")
@@ -58,8 +58,7 @@ def check_algorithm(algorithm: object) -> None:
     ArgumentError
         The algorithm is unknown.
     """
-    if algorithm not in _ALGORITHMS:
-        raise ArgumentError(f"algorithm must be one of {', '.join(_ALGORITHMS)}, not {algorithm!r}")
+    check_choice("algorithm", algorithm, _ALGORITHMS)
 
 
 def as_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any] | Floats:

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.local.arguments import check_count
+from epsjoin.local.arguments import check_choice, check_count
 from epsjoin.local.join.arrays import join
 from epsjoin.local.neighbours.knn import knn_join
 from epsjoin.sklearn.parameters import MetricParameters
@@ -45,8 +45,7 @@ class _NeighboursTransformer(
         ValueError, TypeError
             scikit-learn's own checks refuse X.
         """
-        if self.mode not in _MODES:
-            raise ArgumentError(f"mode must be one of {', '.join(_MODES)}, not {self.mode!r}")
+        check_choice("mode", self.mode, _MODES)
         self._points = self._kept_points(X)
         self.n_samples_fit_ = len(self._points)
         return self

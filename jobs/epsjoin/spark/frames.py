@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from epsjoin.errors import ArgumentError
 from epsjoin.lake import transactions, uris
-from epsjoin.local.arguments import check_count
+from epsjoin.local.arguments import check_choice, check_count
 from epsjoin.local.join.arrays import HOW
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.cuts import Cuts
@@ -328,8 +328,7 @@ def similarity_join(
     rows of ``a`` that are more than 5 km from all of ``b``.
     """
     chosen = get_metric(metric)
-    if how not in HOW:
-        raise ArgumentError(f"how must be one of {', '.join(HOW)}, not {how!r}")
+    check_choice("how", how, HOW)
     if right is None and how not in ("inner", "semi", "anti"):
         raise ArgumentError(
             f"how = {how!r} needs two frames; a frame with itself has how = 'inner', 'semi' or 'anti'"

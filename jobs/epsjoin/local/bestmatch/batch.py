@@ -10,9 +10,8 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Bytes, Floats, Ints
-from epsjoin.local.arguments import check_count, check_points
+from epsjoin.local.arguments import check_choice, check_count, check_dimensions, check_points
 from epsjoin.local.bestmatch.best import best_of
 from epsjoin.local.bestmatch.candidates import Candidates, join_blocks, within_blocks
 from epsjoin.local.bestmatch.nearest import nearest_rows
@@ -127,15 +126,12 @@ def bestmatch_join(
     The columns may be seconds and degrees. The right row 1 is nearer than row 2 in both; row 0 is nearer in
     degrees, row 1 in seconds. The left row 1 has no partner within 5 seconds.
     """
-    if how not in HOW:
-        raise ArgumentError(f"how must be one of {', '.join(HOW)}, not {how!r}")
-    if take not in TAKE:
-        raise ArgumentError(f"take must be one of {', '.join(TAKE)}, not {take!r}")
+    check_choice("how", how, HOW)
+    check_choice("take", take, TAKE)
     max_candidates, threads = check_count("max_candidates", max_candidates, 0), check_n_jobs(n_jobs)
     counted = check_counters(counters)
     x, y = check_points("left", left), check_points("right", right)
-    if x.shape[1] != y.shape[1]:
-        raise ArgumentError(f"left and right must have as many columns, not {x.shape[1]} and {y.shape[1]}")
+    check_dimensions(left=x.shape[1], right=y.shape[1])
     criteria = orders_of(eps, orders, x.shape[1])
     for order in criteria:
         if isinstance(order, Subset):

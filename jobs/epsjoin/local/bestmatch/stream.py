@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.arguments import as_number, check_lengths, check_points, int_column
+from epsjoin.local.arguments import as_number, check_choice, check_lengths, check_points, int_column
 from epsjoin.local.bestmatch import watermarks
 from epsjoin.local.bestmatch.answers import Changes, Final, Recent, Standing, Work
 from epsjoin.local.bestmatch.batch import HOW, BestPairs
@@ -150,10 +150,8 @@ class BestmatchStream(Generic[Answer]):
         max_age: float | None = None,
         counters: Counters | None = None,
     ) -> None:
-        if how not in HOW:
-            raise ArgumentError(f"how must be one of {', '.join(HOW)}, not {how!r}")
-        if late not in LATE:
-            raise ArgumentError(f"late must be one of {', '.join(LATE)}, not {late!r}")
+        check_choice("how", how, HOW)
+        check_choice("late", late, LATE)
         for name, order in (("left_order", left_order), ("right_order", right_order)):
             if not isinstance(order, (Sorted, watermarks.Within, watermarks.ReadAhead, Punctuated)):
                 raise ArgumentError(f"{name} must be Sorted, Within, ReadAhead or Punctuated, not {order!r}")

@@ -30,7 +30,7 @@ from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.cluster.condense import Condensed, condense, link
 from epsjoin.kernels.cluster.spanning_tree import spanning_tree
-from epsjoin.local.arguments import as_number, check_count, check_points
+from epsjoin.local.arguments import as_number, check_choice, check_count, check_points
 from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.cluster.selection import Selection, choose_clusters, in_single_cluster
 from epsjoin.local.metric import Metric, get_metric
@@ -162,8 +162,7 @@ def _check_selection(eps: float, max_size: int | None, method: str, allow_single
     reach = as_number(eps)
     if not 0.0 <= reach < math.inf:
         raise ArgumentError(f"cluster_selection_epsilon must be a finite number, at least 0, not {eps!r}")
-    if method not in _METHODS:
-        raise ArgumentError(f"cluster_selection_method must be one of {', '.join(_METHODS)}, not {method!r}")
+    check_choice("cluster_selection_method", method, _METHODS)
     if max_size is not None:
         max_size = check_count("max_cluster_size", max_size)
     return Selection(reach, max_size, method, bool(allow_single))

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epsjoin.errors import ArgumentError
-from epsjoin.local.arguments import check_count, check_points
+from epsjoin.local.arguments import check_count, check_dimensions, check_points
 from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan import row_by_row
@@ -140,9 +139,7 @@ def estimate(
     chosen.check(values, "points")
     both = values
     if others is not None:
-        if others.shape[1] != values.shape[1]:
-            dimensions = f"{values.shape[1]} and {others.shape[1]}"
-            raise ArgumentError(f"points and right must have the same dimensions, not {dimensions}")
+        check_dimensions(points=values.shape[1], right=others.shape[1])
         both = np.concatenate((values, others))
         chosen.check(others, "right")
     chosen, threshold = scale_metric(chosen, both, eps, weights)

@@ -9,6 +9,7 @@ import numpy as np
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.local.arguments import check_dimensions
 from epsjoin.local.epsilon.power_law import (
     BY_HAND,
     MIN_PAIRS,
@@ -70,10 +71,7 @@ def fit_between(
     ArgumentError
         As :func:`epsjoin.fit_epsilon`. Or the tables lie apart.
     """
-    if left.shape[1] != right.shape[1]:
-        raise ArgumentError(
-            f"points and right must have the same dimensions, not {left.shape[1]} and {right.shape[1]}"
-        )
+    check_dimensions(points=left.shape[1], right=right.shape[1])
     if not len(left) or not len(right):
         raise ArgumentError(f"a power law needs points in both tables, not {len(left)} and {len(right)}")
     rows = draw_rows(len(left), sample_rows, seed)

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError, BudgetError
-from epsjoin.kernels.arrays import Bools, Floats, Ints, Points
+from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.distances import Decision
 from epsjoin.kernels.join.projection import Projection
 from epsjoin.kernels.join.row_windows import row_windows
 from epsjoin.kernels.join.window import WindowRows, window_rows
-from epsjoin.local.arguments import check_points, int_column
+from epsjoin.local.arguments import check_dimensions, check_points, int_column
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.join.parts import join_part
 from epsjoin.local.metric import Metric
@@ -102,7 +102,7 @@ class ArrayJoin:
         _check_cuts(cuts)
         ranges = in_ranges(options.n_jobs)
         first, second = check_points("left", left, ranges), check_points("right", right, ranges)
-        check_dimensions(first, second)
+        check_dimensions(left=first.shape[1], right=second.shape[1])
         n_left = len(first)
         numbers = np.concatenate((np.arange(n_left), np.arange(len(second))))
         both = np.concatenate((first, second))
@@ -211,13 +211,6 @@ def check_ids(ids: ArrayLike | None, n: int) -> Ints:
     if len(numbers) != n:
         raise ArgumentError(f"ids must be one per point, {n}, not {len(numbers)}")
     return numbers
-
-
-def check_dimensions(left: Points, right: Points) -> None:
-    """Refuse two tables of different dimensions."""
-    if left.shape[1] != right.shape[1]:
-        dimensions = f"{left.shape[1]} and {right.shape[1]}"
-        raise ArgumentError(f"left and right must have the same dimensions, not {dimensions}")
 
 
 def limited(

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Ints
+from epsjoin.local.arguments import check_choice
 from epsjoin.local.join.by_product import join_of_one, join_of_two
 from epsjoin.local.join.options import BATCH_ROWS, JoinOptions
 from epsjoin.local.join.semi import mark_partners
@@ -374,8 +375,7 @@ def iter_join(
 
 
 def _check_how(how: str) -> None:
-    if how not in HOW:
-        raise ArgumentError(f"how must be one of {', '.join(HOW)}, not {how!r}")
+    check_choice("how", how, HOW)
 
 
 def _mark(n: int, rows: Ints) -> Bools:

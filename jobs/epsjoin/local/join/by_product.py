@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike
 
 from epsjoin.kernels.arrays import Points
 from epsjoin.kernels.join.projection import Projection
-from epsjoin.local.arguments import check_coordinates
-from epsjoin.local.join.array_join import ArrayJoin, check_dimensions, check_ids
+from epsjoin.local.arguments import check_coordinates, check_dimensions
+from epsjoin.local.join.array_join import ArrayJoin, check_ids
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.join.product_join import ProductJoin
 from epsjoin.local.metric import Metric
@@ -60,7 +60,7 @@ def join_of_two(
     if not _may_multiply(left, eps, weights, cuts, options.metric):
         return ArrayJoin.of_two(left, right, eps, weights, cuts, options)
     first, second = check_coordinates("left", left), check_coordinates("right", right)
-    check_dimensions(first, second)
+    check_dimensions(left=first.shape[1], right=second.shape[1])
     n_left, metric = len(first), options.metric
     threshold = metric.check_eps(eps)
     metric.check(first, "left")

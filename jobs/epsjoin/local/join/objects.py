@@ -20,7 +20,7 @@ from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.join.box_sweep import Objects, SweepOrder, box_sweep, gather_rows, sweep_order
 from epsjoin.kernels.join.cubes import Cubes, assign_cubes, count_rows, make_cubes, separating_axes
 from epsjoin.kernels.join.stack_sweep import PairBatch, is_done, new_state
-from epsjoin.local.arguments import as_number, check_count, check_points
+from epsjoin.local.arguments import as_number, check_count, check_dimensions, check_points
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.box_tree import grow_box_tree
@@ -195,9 +195,7 @@ def join_objects(
     n_left = 0
     tables = [first]
     if second is not None:
-        d, right_d = first.objects.lower.shape[1], second.objects.lower.shape[1]
-        if d != right_d:
-            raise ArgumentError(f"both tables must have as many dimensions, not {d} and {right_d}")
+        check_dimensions(left=first.objects.lower.shape[1], right=second.objects.lower.shape[1])
         n_left = len(first.reach)
         tables.append(second)
     objects = Objects(*(_stacked(column) for column in zip(*(t.objects for t in tables), strict=True)))

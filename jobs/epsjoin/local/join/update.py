@@ -22,7 +22,7 @@ from epsjoin.kernels.digests import Words
 from epsjoin.kernels.ids import IdIndex, differ_from, rows_of
 from epsjoin.kernels.join.near_cells import NearCells, find_near, mark_cells
 from epsjoin.kernels.join.window import window_rows
-from epsjoin.local.arguments import check_points, index_distinct, int_column
+from epsjoin.local.arguments import check_dimensions, check_points, index_distinct, int_column
 from epsjoin.local.join.array_join import ArrayJoin
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.metric import Metric
@@ -103,11 +103,8 @@ def update_join(
     """
     options = JoinOptions.of(metric, n_jobs, max_pairs, False, counters)
     old, new = _check_side("before", before, ids_before), _check_side("now", now, ids_now)
-    if len(old.ids) and len(new.ids) and old.points.shape[1] != new.points.shape[1]:
-        raise ArgumentError(
-            f"before and now must have the same dimensions, not {old.points.shape[1]} and "
-            f"{new.points.shape[1]}"
-        )
+    if len(old.ids) and len(new.ids):
+        check_dimensions(before=old.points.shape[1], now=new.points.shape[1])
     threshold = options.metric.check_eps(eps)
     options.metric.check(new.points, "now")
     index = index_distinct(old.ids, "ids_before")

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epsjoin.errors import ArgumentError
 from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import EARTH_RADIUS_KM
 from epsjoin.kernels.join.projection import SQUARES
 from epsjoin.kernels.join.sort_pairs import count
 from epsjoin.kernels.neighbours.within import Reach, count_within_tree
-from epsjoin.local.arguments import check_points
+from epsjoin.local.arguments import check_dimensions, check_points
 from epsjoin.local.join.arrays import iter_join, iter_self_join
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.metric import Metric
@@ -136,10 +135,7 @@ def degree(
     options = JoinOptions.of(metric, n_jobs, None, progress, counters)
     queries = check_points("points", points)
     others = queries if right is None else check_points("right", right)
-    if queries.shape[1] != others.shape[1]:
-        raise ArgumentError(
-            f"points and right must have the same dimensions, not {queries.shape[1]} and {others.shape[1]}"
-        )
+    check_dimensions(points=queries.shape[1], right=others.shape[1])
     both = queries if right is None else np.concatenate((queries, others))
     scaled, threshold = scale_metric(options.metric, both, eps, weights)
     scaled.check(queries, "points")

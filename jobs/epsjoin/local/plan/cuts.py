@@ -9,7 +9,7 @@ import numpy as np
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Ints
-from epsjoin.local.arguments import as_number, check_count
+from epsjoin.local.arguments import as_number, check_choice, check_count
 from epsjoin.local.plan.own_rule import OwnRule, Rule
 from epsjoin.local.plan.rules import SplitRule, make_split_rule, parse_split_rule
 from epsjoin.params import CUTS, DECISIONS
@@ -72,8 +72,7 @@ class Cuts:
     least_part_seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.kind not in CUTS:
-            raise ArgumentError(f"cuts must be one of {', '.join(CUTS)}, not {self.kind!r}")
+        check_choice("cuts", self.kind, CUTS)
         for name, least in (("n_parts", 1), ("sample_rows", 1), ("seed", 0)):
             check_count(name, getattr(self, name), least)
         for name, least in (("k", 0), ("msl", 0), ("most_part_rows", 1)):
@@ -87,8 +86,7 @@ class Cuts:
             raise ArgumentError(
                 f"replication_budget must be at least 1 row per point, not {self.replication_budget!r}"
             )
-        if self.decisions not in DECISIONS:
-            raise ArgumentError(f"decisions must be one of {', '.join(DECISIONS)}, not {self.decisions!r}")
+        check_choice("decisions", self.decisions, DECISIONS)
         self.split_rule()
 
     def split_rule(self) -> Rule | None:

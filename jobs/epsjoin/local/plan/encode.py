@@ -6,12 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.errors import BudgetError
 from epsjoin.kernels.arrays import Bools, Bytes, Floats, Ints
 from epsjoin.kernels.join import codes as join_codes
 from epsjoin.kernels.join.codes import code_width
 from epsjoin.kernels.join.regular import DONE, MAX_ROWS_PER_CUBE, TOO_MANY, Decisions, divide_cubes
 from epsjoin.kernels.join.rules import NO, UNKNOWN, YES, tabulate
+from epsjoin.local.arguments import check_choice
 from epsjoin.local.plan.own_rule import OwnRule, Rule
 from epsjoin.params import DECISIONS
 
@@ -103,8 +104,7 @@ def replicate_cubes(
     with one. "inside" has that advantage for all rules: each code extends that of "global", and of two codes
     one is a prefix of the other only if it is so globally; so it compares the same rows or fewer.
     """
-    if decisions not in DECISIONS:
-        raise ArgumentError(f"decisions must be one of {', '.join(DECISIONS)}, not {decisions!r}")
+    check_choice("decisions", decisions, DECISIONS)
     n, n_axes = lower.shape
     width = code_width(levels * n_axes)
     counts, choices = _count_rows(lower, upper, levels, rule, decisions, width)

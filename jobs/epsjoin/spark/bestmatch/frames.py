@@ -16,7 +16,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.lake import transactions, uris
 from epsjoin.lake.sample import Sample
 from epsjoin.lake.targets import Target, deleted_on_error
-from epsjoin.local.arguments import check_count
+from epsjoin.local.arguments import check_choice, check_count, check_dimensions
 from epsjoin.local.bestmatch.batch import HOW, TAKE
 from epsjoin.local.bestmatch.orders import Closest, Order, Subset, orders_of
 from epsjoin.local.plan.cuts import Cuts
@@ -110,10 +110,8 @@ def bestmatch_join(
     ``bestmatch_join(a, b, eps=[30.0, 0.5], columns=["seconds", "size"])`` returns for each row of ``a`` those
     rows of ``b`` that no other one beats in both.
     """
-    if how not in HOW:
-        raise ArgumentError(f"how must be one of {', '.join(HOW)}, not {how!r}")
-    if take not in TAKE:
-        raise ArgumentError(f"take must be one of {', '.join(TAKE)}, not {take!r}")
+    check_choice("how", how, HOW)
+    check_choice("take", take, TAKE)
     check_count("max_candidates", max_candidates, 0)
     named, n_words = _name_marks(orders)
     of_left, of_right = ([name for order in named for name in _marks(order)[side]] for side in (0, 1))
@@ -205,14 +203,11 @@ def _points_with_marks(frame: DataFrame, columns: str | Sequence[str], id_: str,
 
 def _count_columns(points: Points, others: Points, samples: list[Sample]) -> int:
     """Number of values of a point: as the frames say, or else as the sample shows."""
-    known = {side.reading.dimensions for side in (points, others)} - {None}
-    if len(known) > 1:
-        raise ArgumentError(
-            f"left and right must have the same dimensions, not {points.reading.dimensions} and "
-            f"{others.reading.dimensions}"
-        )
+    sides = {"left": points.reading.dimensions, "right": others.reading.dimensions}
+    known = {side: n for side, n in sides.items() if n is not None}
+    check_dimensions(**known)
     shown = [rows.shape[1] for _, rows in samples if len(rows)]
-    return int(next(iter(known), None) or next(iter(shown), 1))
+    return next(iter([*known.values(), *shown]), 1)
 
 
 def _name_criteria(criteria: Sequence[Order], columns: str | Sequence[str], dimensions: int) -> list[str]:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from epsjoin.console import counted, in_unit, say
-from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats
 from epsjoin.lake.sample import Sample
+from epsjoin.local.arguments import check_dimensions
 from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.block_planner import plan_blocks
@@ -235,10 +235,7 @@ def draw_samples(points: Points, others: Points | None, cuts: Cuts | None) -> Dr
     samples = _draw_samples_of(points, others, drawn)
     with_rows = [each for each in samples if len(each[0])] or samples[:1]
     dimensions = [coordinates.shape[1] for _, coordinates in with_rows]
-    if min(dimensions) != max(dimensions):
-        raise ArgumentError(
-            f"left and right must have the same dimensions, not {dimensions[0]} and {dimensions[1]}"
-        )
+    check_dimensions(**dict(zip(("left", "right"), dimensions, strict=False)))
     if cuts is None:
         fitted = replace(cuts_of(RunParams(), n, dimensions[0]), least_part_seconds=_MIN_PART_SECONDS)
         if fitted.sample_rows > drawn.sample_rows:  # for very many parts
