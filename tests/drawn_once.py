@@ -50,8 +50,8 @@ class DrawnOnce:
 
         return draw
 
-    def to_svg(self, write: Any, drawn: Mapping[str, Figure], texts: Mapping[str, str]) -> dict[str, Markup]:
+    def to_svg(self, write: Any, drawn: Mapping[str, Figure], pictures: Any) -> dict[str, Markup]:
         """What ``html.to_svg``, which is given, writes of figures; of each once."""
         new = {name: fig for name, fig in drawn.items() if fig not in self._svgs}
-        self._svgs |= {drawn[name]: svg for name, svg in write(new, texts).items()}
+        self._svgs |= {drawn[name]: svg for name, svg in write(new, pictures).items()}
         return {name: self._svgs[fig] for name, fig in drawn.items()}

@@ -56,7 +56,7 @@ def documents(mapless: Findings) -> Findings:
 @pytest.fixture(scope="module")
 def pages(mapless: Findings) -> dict[str, str]:
     """The page of a run on documents, and that of one on points, with the same pictures."""
-    drawn = page.draw_pictures(mapless)
+    drawn = {name: plot(mapless) for name, (plot, _) in page.PICTURES.items()}
     return {"documents": page.render(documents(mapless), drawn), "points": page.render(mapless, drawn)}
 
 

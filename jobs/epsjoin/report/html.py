@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.resources
 from collections.abc import Mapping, Sequence
 from functools import cache
+from pathlib import Path
+from typing import TypeAlias
 from unicodedata import category
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
@@ -15,6 +17,10 @@ from epsjoin.findings import Row
 from epsjoin.report import costs, words
 from epsjoin.report.beside import lay_beside
 from epsjoin.report.figures import figure
+from epsjoin.report.figures.figure import FindingsT
+
+Pictures: TypeAlias = Mapping[str, tuple[figure.Plot[FindingsT], str]]
+"""A page's pictures by name: what draws them, and a text for people who cannot see them."""
 
 
 def render_template(name: str, **values: object) -> str:
@@ -70,12 +76,25 @@ def _read(name: str) -> str:
     return (importlib.resources.files("epsjoin.report") / name).read_text(encoding="utf-8")
 
 
-def to_svg(drawn: Mapping[str, Figure], texts: Mapping[str, str]) -> dict[str, Markup]:
-    """Write figures as SVG, each with a text for people who cannot see it."""
+def draw(pictures: Pictures[FindingsT], findings: FindingsT) -> dict[str, Figure]:
+    """Draw the pictures of a page, by name."""
+    return {name: plot(findings) for name, (plot, _) in pictures.items()}
+
+
+def to_svg(drawn: Mapping[str, Figure], pictures: Pictures[FindingsT]) -> dict[str, Markup]:
+    """Write the figures of :func:`draw` as SVG, each with its text for people who cannot see it."""
     return {
-        name: Markup(figure.to_svg(fig, name, texts[name]))  # noqa: S704  # Matplotlib escaped the texts
+        name: Markup(figure.to_svg(fig, name, pictures[name][1]))  # noqa: S704  # Matplotlib escaped the texts
         for name, fig in drawn.items()
     }
+
+
+def write_files(folder: Path, contents: Mapping[str, bytes]) -> list[Path]:
+    """Write the files of a page, by name, and return them; the folder is made if it is missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        (folder / name).write_bytes(content)
+    return [folder / name for name in contents]
 
 
 def count_by_table(quality: Sequence[Row]) -> list[tuple[str, int, int, int]]:

@@ -5,7 +5,6 @@ As :mod:`epsjoin.report.page`, from the findings alone.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from epsjoin.findings import Intake, MatchFindings
+from epsjoin.findings import Intake, MatchFindings, Row
 from epsjoin.report import costs, html, sentences, summary, words
 from epsjoin.report.figures import charts, figure
 from epsjoin.report.figures.matches import draw_distances, draw_matches
@@ -21,17 +20,12 @@ from epsjoin.report.figures.matches import draw_distances, draw_matches
 TRENDS = {"records": "records", "matched": "with a match", "pairs": "matches", "unmatched": "without a match"}
 """Keys of ``MatchFindings.trends``, with their names on the page."""
 
-PICTURES: Mapping[str, tuple[figure.Plot[MatchFindings], str]] = {
+PICTURES: html.Pictures[MatchFindings] = {
     "map": (draw_matches, "Map of the matches, and of the records without one"),
     "distances": (draw_distances, "Number of matches by distance, for each criterion"),
     "seconds": (charts.draw_step_times, "Wall-clock time of every step, its start told apart"),
 }
-"""The page's pictures by name: what draws them, and a text for people who cannot see them."""
-
-
-def draw_pictures(findings: MatchFindings) -> dict[str, Figure]:
-    """Draw the page's pictures, by name."""
-    return {name: plot(findings) for name, (plot, _) in PICTURES.items()}
+"""The page's pictures."""
 
 
 def render_matches(findings: MatchFindings, drawn: Mapping[str, Figure] | None = None) -> str:
@@ -40,16 +34,16 @@ def render_matches(findings: MatchFindings, drawn: Mapping[str, Figure] | None =
     Parameters
     ----------
     findings : the results of the run.
-    drawn : the figures of :func:`draw_pictures`; by default they are drawn.
+    drawn : the page's figures; by default they are drawn.
     """
-    drawn = draw_pictures(findings) if drawn is None else drawn
+    drawn = html.draw(PICTURES, findings) if drawn is None else drawn
     return html.render_template(
         "matches.html.j2",
         f=findings,
         lead=first_sentence(findings),
         alarm=sentences.alarm(findings),
         key_numbers=_list_key_numbers(findings),
-        pictures=html.to_svg(drawn, {name: text for name, (_, text) in PICTURES.items()}),
+        pictures=html.to_svg(drawn, PICTURES),
         map_text=_describe_map(findings),
         alone_of=_alone_of(findings),
         lacking=list_lacking(findings),
@@ -69,17 +63,14 @@ def write_matches(findings: MatchFindings, folder: Path) -> list[Path]:
     -------
     The files in that order. ``folder`` is created if it is missing; files of these names are replaced.
     """
-    drawn = draw_pictures(findings)
+    drawn = html.draw(PICTURES, findings)
     contents = {
         "report.html": render_matches(findings, drawn).encode(),
         "matches.png": figure.to_png(drawn["map"]),
         "distances.png": figure.to_png(drawn["distances"]),
-        "run.json": json.dumps(summarise(findings), sort_keys=True, indent=2).encode() + b"\n",
+        "run.json": summary.to_json(summarise(findings)),
     }
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in contents.items():
-        (folder / name).write_bytes(content)
-    return [folder / name for name in contents]
+    return html.write_files(folder, contents)
 
 
 def summarise(findings: MatchFindings) -> dict[str, Any]:
@@ -103,13 +94,14 @@ def _sides(findings: MatchFindings) -> list[tuple[Intake, int, int]]:
     return {"left": [left], "right": [right], "outer": [left, right], "inner": []}[findings.how]
 
 
+def _limit(row: Row) -> str:
+    """Write the threshold of a criterion, of one without a unit with its name."""
+    return f"{words.exact(row['eps'], row['unit'])}{'' if row['unit'] else ' in ' + row['name']}"
+
+
 def first_sentence(findings: MatchFindings) -> str:
     """Say how many records have a match, and within which thresholds."""
-    limits = [
-        f"{words.exact(row['eps'], row['unit'])}{'' if row['unit'] else ' in ' + row['name']}"
-        for row in findings.criteria
-        if math.isfinite(row["eps"])
-    ]
+    limits = [_limit(row) for row in findings.criteria if math.isfinite(row["eps"])]
     within = words.listed(limits)
     if findings.how == "inner":
         best = words.plural(findings.n_pairs, "match", "matches")
@@ -129,7 +121,7 @@ def list_lacking(findings: MatchFindings) -> list[tuple[str, list[int], str]]:
     within: list[str] = []
     for row in findings.criteria:
         numbers = [row["lacking"][side is not findings] for side, _, _ in _sides(findings)]
-        limit = f"{words.exact(row['eps'], row['unit'])}{'' if row['unit'] else ' in ' + row['name']}"
+        limit = _limit(row)
         before = f" of those within {words.listed(within)}" if within else ""
         if any(numbers):
             rows.append((row["name"], numbers, f"no record{before} is within {limit}"))

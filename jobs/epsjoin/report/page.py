@@ -34,13 +34,13 @@ def render(findings: Findings, drawn: Mapping[str, Figure] | None = None) -> str
     Parameters
     ----------
     findings : the results of the run.
-    drawn : the figures of :func:`draw_pictures`; by default they are drawn.
+    drawn : the page's figures; by default they are drawn.
 
     Notes
     -----
     A page with 50,000 points on its map is smaller than 2 MB, as many points become one image in the SVG.
     """
-    drawn = draw_pictures(findings) if drawn is None else drawn
+    drawn = html.draw(PICTURES, findings) if drawn is None else drawn
     return html.render_template(
         "run.html.j2",
         f=findings,
@@ -57,7 +57,7 @@ def render(findings: Findings, drawn: Mapping[str, Figure] | None = None) -> str
         events=sentences.list_events(findings),
         guard=sentences.guard(findings),
         was_compared=sentences.was_compared(findings),
-        pictures=html.to_svg(drawn, {name: text for name, (_, text) in PICTURES.items()}),
+        pictures=html.to_svg(drawn, PICTURES),
         coastlines=has_coastlines(findings),
         colours=figure.COLOURS,
         ties=sentences.ties(findings),
@@ -81,16 +81,14 @@ def write_report(findings: Findings, folder: Path) -> list[Path]:
     -------
     The files in that order. ``folder`` is created if it is missing; files of these names are replaced.
     """
-    folder.mkdir(parents=True, exist_ok=True)
-    files = [folder / "report.html"]
-    drawn = draw_pictures(findings)
-    files[0].write_text(render(findings, drawn), encoding="utf-8", newline="\n")
-    for name, picture in (("clusters.png", "map"), ("pair_count.png", "curve"), ("cost.png", "cost")):
-        files.append(folder / name)
-        files[-1].write_bytes(figure.to_png(drawn[picture]))
-    files.append(folder / "run.json")
-    files[-1].write_text(summary.to_json(findings), encoding="utf-8", newline="\n")
-    return files
+    drawn = html.draw(PICTURES, findings)
+    pictures = {"clusters.png": "map", "pair_count.png": "curve", "cost.png": "cost"}
+    contents = {
+        "report.html": render(findings, drawn).encode(),
+        **{name: figure.to_png(drawn[picture]) for name, picture in pictures.items()},
+        "run.json": summary.to_json(summary.summarise(findings)),
+    }
+    return html.write_files(folder, contents)
 
 
 def _list_key_numbers(findings: Findings) -> list[tuple[str, str, str]]:
@@ -138,7 +136,7 @@ def _list_key_numbers(findings: Findings) -> list[tuple[str, str, str]]:
     ]
 
 
-PICTURES: Mapping[str, tuple[figure.Plot[Findings], str]] = {
+PICTURES: html.Pictures[Findings] = {
     "map": (
         draw_map,
         "Map of the points, coloured by cluster; the first outliers are marked with their ranks",
@@ -162,12 +160,7 @@ PICTURES: Mapping[str, tuple[figure.Plot[Findings], str]] = {
     ),
     "trends": (draw_trends, "Numbers of the last runs by date"),
 }
-"""The page's pictures by name: what draws them, and a text for people who cannot see them."""
-
-
-def draw_pictures(findings: Findings) -> dict[str, Figure]:
-    """Draw the page's pictures, by name."""
-    return {name: plot(findings) for name, (plot, _) in PICTURES.items()}
+"""The page's pictures."""
 
 
 def _choose_columns(findings: Findings) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from epsjoin.findings import Findings, RunFindings
@@ -43,6 +44,6 @@ def count_quality(findings: RunFindings) -> dict[str, int] | None:
     }
 
 
-def to_json(findings: Findings) -> str:
-    """Write the summary as JSON, keys sorted: the same findings give the same bytes."""
-    return json.dumps(summarise(findings), sort_keys=True, indent=2, allow_nan=False) + "\n"
+def to_json(summary: Mapping[str, Any]) -> bytes:
+    """Write a summary as JSON, keys sorted: the same findings give the same bytes."""
+    return json.dumps(summary, sort_keys=True, indent=2, allow_nan=False).encode() + b"\n"
