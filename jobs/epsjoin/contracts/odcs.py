@@ -60,20 +60,15 @@ class Column:
         return self.physical_name or self.name
 
 
-def read_contract(file: Path, *, checked: bool = True) -> dict[str, Any]:
-    """Read a contract's file.
-
-    Parameters
-    ----------
-    file : the file.
-    checked : whether it is held against the standard's own JSON schema.
+def read_contract(file: Path) -> dict[str, Any]:
+    """Read a contract's file, and hold it against the standard's own JSON schema.
 
     Raises
     ------
     ContractError
         No such file, or not an ODCS file.
     """
-    return parse_contract(file, text_of(file), checked=checked)
+    return parse_contract(file, text_of(file), checked=True)
 
 
 def text_of(file: Path) -> str:

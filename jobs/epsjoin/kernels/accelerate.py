@@ -181,18 +181,11 @@ def njit_inner(function: F) -> F:
     return _compile(function, _nrt=False)
 
 
-def njit_filter(function: F) -> F:
-    """As :func:`njit`, but a multiplication and an addition may become one rounding (FMA).
-
-    For filters only, whose slack covers either rounding: never for what decides or what is reported.
-    """
-    return _compile(function, fastmath={"contract"})
-
-
 def njit_any_order(function: F) -> F:
-    """As :func:`njit_filter`, and sums may run in any order, so that they are made side by side.
+    """As :func:`njit`, but sums may run in any order, so that they are made side by side.
 
-    For filters only, whose slack covers every order.
+    Also a multiplication and an addition may become one rounding (FMA). For filters only, whose slack covers
+    every order and either rounding: never for what decides or what is reported.
     """
     return _compile(function, fastmath={"contract", "reassoc"})
 

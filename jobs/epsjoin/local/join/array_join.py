@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.distances import Decision
 from epsjoin.kernels.join.projection import Projection
@@ -144,7 +144,7 @@ class ArrayJoin:
             return collect(replace(self, options=few).batches(name), n_rows, n_jobs=self.options.n_jobs)
 
         def check(found: int) -> None:
-            check_limit(found, self.options, self.eps, self.expected_pairs)
+            self.options.check_limit(found, f"within eps = {self.eps:g}", self.expected_pairs)
 
         if not is_row_by_row(self.metric, self.points.shape[1], n):
             with Progress(self.options.progress, name) as progress:
@@ -227,14 +227,5 @@ def limited(
     with closing(parts):
         for pairs in parts:
             found += len(pairs.left)
-            check_limit(found, options, eps, expect)
+            options.check_limit(found, f"within eps = {eps:g}", expect)
             yield pairs
-
-
-def check_limit(found: int, options: JoinOptions, eps: float, expect: Callable[[], float]) -> None:
-    """Refuse a join that has found more than ``max_pairs`` pairs; see :func:`limited`."""
-    if options.exceeds_limit(found):
-        raise BudgetError(
-            f"more than max_pairs = {options.max_pairs} pairs within "
-            f"eps = {eps:g}; about {expect():.3g} are expected"
-        )

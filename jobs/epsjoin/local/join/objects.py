@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.join.box_sweep import Objects, SweepOrder, box_sweep, gather_rows, sweep_order
 from epsjoin.kernels.join.cubes import Cubes, assign_cubes, count_rows, make_cubes, separating_axes
@@ -219,8 +219,7 @@ def join_objects(
                 add_counts(counters, candidates=candidates, distance_computations=computed, pairs=n_pairs)
                 add_counts(counters, largest_stack=largest)
                 found += n_pairs
-                if options.exceeds_limit(found):
-                    raise BudgetError(f"more than max_pairs = {options.max_pairs} pairs {threshold}")
+                options.check_limit(found, threshold)
                 if n_pairs:
                     yield Pairs(pairs.left, pairs.right - n_left, pairs.distance)
                 swept += n_rows

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from epsjoin.errors import BudgetError
 from epsjoin.local.arguments import check_count
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.progress import ProgressArgument, check_progress
@@ -67,6 +69,20 @@ class JoinOptions:
         """Return what a sweep needs of the options."""
         return SweepOptions(self.batch_rows, self.counters, self.n_jobs)
 
-    def exceeds_limit(self, n_pairs: int) -> bool:
-        """Whether so many pairs are more than ``max_pairs``."""
-        return self.max_pairs is not None and n_pairs > self.max_pairs
+    def check_limit(self, found: int, near: str, expect: Callable[[], float] | None = None) -> None:
+        """Refuse a join that has found more than ``max_pairs`` pairs.
+
+        Parameters
+        ----------
+        found : number of its pairs so far.
+        near : how near pairs are, for the message, such as "within eps = 2".
+        expect : estimates the number of all pairs, for the message.
+
+        Raises
+        ------
+        BudgetError
+            There are more.
+        """
+        if self.max_pairs is not None and found > self.max_pairs:
+            expected = f"; about {expect():.3g} are expected" if expect else ""
+            raise BudgetError(f"more than max_pairs = {self.max_pairs} pairs {near}{expected}")

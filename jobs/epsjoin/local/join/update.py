@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.errors import ArgumentError
 from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.digests import Words
@@ -119,6 +119,8 @@ def update_join(
         counts[name] = counts.get(name, 0) + count
     counts["placed"] = counts.get("placed", 0) + len(placed.ids)
 
+    near = f"within eps = {threshold:g}"
+
     def batches() -> Generator[Pairs, None, None]:
         found = len(kept.left)
         if found:
@@ -130,12 +132,10 @@ def update_join(
         for join in joins:
             for batch in join:
                 found += len(batch.left)
-                if options.exceeds_limit(found):
-                    raise BudgetError(f"more than max_pairs = {max_pairs} pairs within eps = {threshold:g}")
+                options.check_limit(found, near)
                 yield batch
 
-    if options.exceeds_limit(len(kept.left)):
-        raise BudgetError(f"more than max_pairs = {max_pairs} pairs within eps = {threshold:g}")
+    options.check_limit(len(kept.left), near)
     return collect(batches())
 
 

@@ -95,7 +95,6 @@ class BlockPlan:
     buckets : (s, c) int64, blocks of each cell, for each of s tables; blocks are numbered in this order.
     tasks : (t, 2) int64, the two blocks of each task. Of one table a block also meets itself.
     block_rows : (b,) float64, expected rows of each block.
-    task_rows : maximum number of rows of a task, with room for chance.
     row_bytes, sent_bytes : bytes of a row of a task in a worker's memory, and on its way there.
     expected_pairs : pairs in the result.
     fractions : (t,) float64, each task's fraction of them.
@@ -109,7 +108,6 @@ class BlockPlan:
     buckets: Ints
     tasks: Ints
     block_rows: Floats
-    task_rows: int
     row_bytes: int
     sent_bytes: int
     expected_pairs: float

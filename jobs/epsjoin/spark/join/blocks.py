@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from epsjoin.errors import BudgetError, TableError
+from epsjoin.errors import TableError
 from epsjoin.kernels.arrays import Ints
 from epsjoin.kernels.arrays import Points as Coordinates
 from epsjoin.lake.arrow import to_binary, to_coordinates
@@ -24,7 +24,7 @@ from epsjoin.local.product.sweep import NamedRows, sweep_products
 from epsjoin.local.sweep.sweeping import Counters, SweepOptions
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task, to_ipc
-from epsjoin.spark.join.pairs import PAIRS, to_batch
+from epsjoin.spark.join.pairs import PAIRS, check_limit, to_batch
 from epsjoin.spark.join.replicas import FLUSH_BYTES
 from epsjoin.spark.join.shuffle import REPLICA_STREAMS, read_part, to_stream_batch
 from epsjoin.spark.points import Points
@@ -128,9 +128,8 @@ def make_joiner(plan: BlockPlan, n_points: int, max_pairs: int, *, raises: bool)
     def join(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         task, counters = tasks.task_number(), dict[str, int]()
         yield from join_task(read_part(batches, n_points), task, plan, max_pairs, counters)
-        if raises and counters.get("pairs", 0) > max_pairs:
-            what = f"more than {max_pairs:,} pairs (max_pairs) lie within eps {plan.eps:g}"
-            raise BudgetError(f"{what} in the pair of blocks {task} alone")
+        if raises:
+            check_limit(counters.get("pairs", 0), max_pairs, plan.eps, f"the pair of blocks {task}")
 
     return join
 

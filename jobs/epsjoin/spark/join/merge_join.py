@@ -33,7 +33,7 @@ from epsjoin.spark import tasks
 from epsjoin.spark.job import Job
 from epsjoin.spark.join.base import INCREMENT
 from epsjoin.spark.join.increment import join_increment
-from epsjoin.spark.join.pairs import PAIRS, leave_out, to_batch
+from epsjoin.spark.join.pairs import PAIRS, check_limit, leave_out, to_batch
 from epsjoin.spark.join.plan import expectation
 from epsjoin.spark.join.replicas import KEY_COLUMNS, REPLICAS
 from epsjoin.spark.join.running import Growing, Refuse, RunningJoin, describe
@@ -215,9 +215,8 @@ def join_frame(
         plan = JoinPlan.from_json(plan_json)
 
         yield from _join_batches(read_part(batches, n_points), part, plan, max_pairs, counters)
-        if raises and counters.get("pairs", 0) > max_pairs:
-            what = f"more than {max_pairs:,} pairs (max_pairs) lie within eps {plan.eps:g}"
-            raise BudgetError(f"{what} in part {part} alone")
+        if raises:
+            check_limit(counters.get("pairs", 0), max_pairs, plan.eps, f"part {part}")
 
     by_part = replicas.repartitionById(plan.n_parts, "part").select("ipc", "report")
     return MappedRows(FrameRows(by_part), join, PAIRS)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from epsjoin.errors import DataRefusedError
+from epsjoin.errors import BudgetError, DataRefusedError
 from epsjoin.local.join.first_pairs import LeftOut
 from epsjoin.local.sweep.pairs import Pairs
 
@@ -19,6 +19,13 @@ LEFT_OUT = "pairs_left_out"
 def to_batch(pairs: Pairs) -> pa.RecordBatch:
     """Pairs of ids as rows with the columns ``PAIRS``."""
     return pa.record_batch({"left_id": pairs.left, "right_id": pairs.right, "distance": pairs.distance})
+
+
+def check_limit(found: int, max_pairs: int, eps: float, where: str) -> None:
+    """Raise BudgetError if a task alone has found more pairs than the join may have."""
+    if found > max_pairs:
+        what = f"more than {max_pairs:,} pairs (max_pairs) lie within eps {eps:g}"
+        raise BudgetError(f"{what} in {where} alone")
 
 
 def leave_out(
