@@ -73,7 +73,7 @@ class Spark4(Spark):
     """Spark's SQL as of Spark 4: two quotes within a text stand for one."""
 
     class Tokenizer(Spark.Tokenizer):
-        """How texts are read."""
+        """Reads a doubled quote in a text as one, and a backslash as an escape."""
 
         STRING_ESCAPES: ClassVar[list[str]] = ["'", "\\"]
 

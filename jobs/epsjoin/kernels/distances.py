@@ -44,7 +44,7 @@ class Decision(NamedTuple):
 
 
 NOTHING_IS_WITHIN = Decision(EUCLIDEAN, 0.0, -1.0, -1.0)
-"""Of sweeps that count what a filter lets through: no pair comes of it."""
+"""A decision that no pair meets, for sweeps that only count what a filter lets through."""
 
 
 def make_decision(metric: int, p: float, eps: float) -> Decision:

@@ -94,5 +94,5 @@ class Slice:
         return {"run": self.run, **dict(self.also)}
 
     def __str__(self) -> str:
-        """As messages name it."""
+        """Return what messages call it."""
         return f"{self.table} of run {self.run}"

@@ -48,7 +48,7 @@ def lay_beside(left: str, right: str) -> list[Row]:
 
 
 def _around(lines: list[str], is_first: bool, is_last: bool) -> list[Row]:
-    """Of equal lines the last before a difference and the first behind one."""
+    """Keep of a stretch of equal lines those next to a difference."""
     rows = [Row(_cut(line), _cut(line), False) for line in lines]
     head, tail = (0 if is_first else CONTEXT), (0 if is_last else CONTEXT)
     if len(rows) <= head + tail + 1:

@@ -88,7 +88,7 @@ def summarise(findings: MatchFindings) -> dict[str, Any]:
 
 
 def _sides(findings: MatchFindings) -> list[tuple[Intake, int, int]]:
-    """Of each side whose best matches are asked for: the data set, its records, and those without a match."""
+    """List the sides whose best matches are asked for: data set, records, records without one."""
     left: tuple[Intake, int, int] = (findings, findings.n_left, findings.n_left_alone)
     right: tuple[Intake, int, int] = (findings.partner, findings.n_right, findings.n_right_alone)
     return {"left": [left], "right": [right], "outer": [left, right], "inner": []}[findings.how]

@@ -30,8 +30,8 @@ LANES = 64
 MIN_THRESHOLD = -4.0
 """A threshold that every row reaches, since none is longer than 1, and the padding of -infinity does not."""
 COLUMN, ROW, LANE, DONE = range(4)
-"""Of a state: first column of the block that is multiplied, and in its product the row and the lane to go on
-from; whether the chunk is done."""
+"""Places in a state: the first column of the block that is multiplied, the row and the lane of its product to
+go on from, and whether the chunk is done."""
 _SUM_SLACK = 2.0**-52
 """Slack of a sum of d squares in float64, in any order, beside one in column order, for each term."""
 _COSINE_SLACK = 1e-9

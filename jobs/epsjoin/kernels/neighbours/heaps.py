@@ -69,7 +69,7 @@ def _rise(ids: Ints, distances: Floats, low: int, place: int) -> None:
 def keep_one(
     ids: Ints, distances: Floats, low: int, room: int, size: int, neighbour: int, distance: float
 ) -> int:
-    """Put one entry into a list, if it is among the nearest; the entries in the list afterwards.
+    """Put one entry into a list, if it is among the nearest; return the number of entries afterwards.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def keep_one(
 def keep_in_order(
     ids: Ints, distances: Floats, low: int, room: int, filled: int, neighbour: int, distance: float
 ) -> int:
-    """Put one entry into a list in order, if it is among the nearest; the entries in the list afterwards.
+    """Put one entry into a list in order, if it is among the nearest; return the number of its entries.
 
     Parameters
     ----------

@@ -53,7 +53,7 @@ class Work:
 
     @property
     def sides(self) -> list[tuple[By, int]]:
-        """Of which rows pairs are best, and the bit of ``best_for`` that says so."""
+        """The sides whose best matches are asked for, each with its bit of ``best_for``."""
         asked: dict[str, list[tuple[By, int]]] = {
             "left": [("left", FOR_LEFT)],
             "right": [("right", FOR_RIGHT)],

@@ -38,8 +38,8 @@ _TREE_POINTS, _FEWER, _PLAN_POINTS = 1 << 11, 2, 512
 """Number of points of the first tree, by how much fewer the second one has; number of points with which
 products are planned, and of others for axes."""
 _PER_TREE_POINT, _PER_PLAN_POINT, _MIN_DRAWN = 4, 8, 128
-"""Of so many points one is drawn for the first tree, and for plans, and so many at least: among few points
-the neighbours are found sooner than a large sample is asked."""
+"""Number of points for each one that is drawn for the first tree, and for plans; minimum number drawn. Among
+few points the neighbours are found sooner than a large sample is asked."""
 _NS_PER_NEIGHBOUR, _NS_PER_DECIDED_TERM = 950.0, 1.7
 """Nanoseconds of a search by products for a query's neighbour, for which others leave the pool, and for a
 coordinate of it, since a few are decided for each; by ``benchmarks.neighbour_ways``."""

@@ -26,7 +26,7 @@ from epsjoin.local.plan.spread import replicate
 
 
 class SampledSides(NamedTuple):
-    """Of which table each row of a plan's sample is, and the rows of both tables.
+    """Which rows of a plan's sample are of the right table, and how many rows both tables have.
 
     Parameters
     ----------

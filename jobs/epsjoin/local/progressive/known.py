@@ -19,7 +19,7 @@ MAX_KEPT_PAIRS = 1 << 16
 """Maximum number of pairs of a run that say at which keys its pairs lie."""
 
 NO_PAIRS = np.empty((0, 2), np.int64)
-"""Of a run of which no pair is known by name."""
+"""The pairs known by name of a run that has none."""
 
 PairKeys = Callable[[SweepRows, Ints, Ints], Keys]
 """At which key a merge finds each pair of places in rows."""
@@ -134,7 +134,7 @@ class RunCount:
 
 
 def _spread(keys: Keys, edges: Keys, pairs: float) -> Floats:
-    """So many pairs, (bins,), by the bins of keys of some of them."""
+    """Spread a number of pairs over the bins of keys, as the keys of some of them lie; (bins,)."""
     found = np.bincount(bins_of(edges, keys), minlength=len(edges) + 1)
     return np.asarray(found * (pairs / max(1, len(keys))))
 

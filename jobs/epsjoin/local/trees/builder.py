@@ -11,7 +11,7 @@ from epsjoin.kernels.digests import Pieces, digest_messages
 from epsjoin.kernels.trees.shape import Labels
 
 _KEY = b"epsjoin's labels"
-"""Of all hashes of labels: trees of two processes are compared."""
+"""Key of all hashes of labels; fixed, so that trees made in two processes can be compared."""
 
 
 class Builder:

@@ -53,7 +53,7 @@ class Changes(NamedTuple):
     gone: Ints
 
     def __str__(self) -> str:
-        """As messages say it."""
+        """Return what messages say of it."""
         n_moved = len(np.intersect1d(self.placed, self.gone, assume_unique=True))
         new, deleted = len(self.placed) - n_moved, len(self.gone) - n_moved
         return f"{new:,} new, {deleted:,} deleted, {n_moved:,} moved"
