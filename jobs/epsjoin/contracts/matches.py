@@ -17,8 +17,8 @@ from epsjoin.contracts.odcs import Column
 from epsjoin.errors import ContractError
 from epsjoin.params import is_finite
 
-SIDES = ("left", "right", "outer", "inner")
-TAKES = ("all", "one")
+HOW = ("left", "right", "outer", "inner")
+TAKE = ("all", "one")
 OF_PLACES = "haversine"
 """The metric of a criterion whose columns are latitude and longitude; of the others: the difference."""
 UNIT_OF_TIME = "s"
@@ -162,10 +162,10 @@ def read_match(file: Path, body: Any, source: DataSet) -> Match:
     partner, how, take = body.get("with"), body.get("how", "left"), body.get("take", "all")
     if not isinstance(partner, str) or not _NAME.fullmatch(partner) or partner == source.name:
         raise refuse(f"with must name another data set, not {partner!r}")
-    if how not in SIDES:
-        raise refuse(f"how must be one of {', '.join(SIDES)}, not {how!r}")
-    if take not in TAKES:
-        raise refuse(f"take must be one of {', '.join(TAKES)}, not {take!r}")
+    if how not in HOW:
+        raise refuse(f"how must be one of {', '.join(HOW)}, not {how!r}")
+    if take not in TAKE:
+        raise refuse(f"take must be one of {', '.join(TAKE)}, not {take!r}")
     given = body.get("criteria")
     if not isinstance(given, list) or not given:
         raise refuse("criteria must be a list of one criterion at least")

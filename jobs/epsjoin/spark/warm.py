@@ -38,8 +38,8 @@ from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.projection import choose_projection, simple_projection
 from epsjoin.params import CUTS
-from epsjoin.spark.join.merge_join import Part, make_joiner
 from epsjoin.spark.join.pairs import PAIRS
+from epsjoin.spark.join.parts import Part, make_joiner
 from epsjoin.spark.join.replicas import REPLICAS
 from epsjoin.spark.join.replicate import make_encoder
 from epsjoin.spark.neighbours.nearest import scan_task

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from epsjoin.kernels.join.codes import cube_corners, is_prefix, owns_pair
 from epsjoin.local.bestmatch.orders import Closest
-from epsjoin.local.bestmatch.waiting import Rows, StreamArea
+from epsjoin.local.bestmatch.waiting import StreamArea, StreamRows
 from epsjoin.local.progressive.columns import Band, Temporal
 from epsjoin.local.progressive.point_areas import StackArea, WindowArea
 from epsjoin.local.progressive.rows import IS_RIGHT, NO_RUN, SweepRows
@@ -92,7 +92,7 @@ def test_stream_area__of_either_stream_finds_what_the_sorted_area_finds(step, se
         for side, area in enumerate(areas):
             gone += len(area.expire(float(block.key[0])).ids)
             of_side = block.take(block.is_right == bool(side))
-            mine = Rows(of_side.values, of_side.ids, of_side.number)
+            mine = StreamRows(of_side.values, of_side.ids, of_side.number)
             for left, right, met in areas[1 - side].query(mine):
                 found.update(zip(left.ids[met.left].tolist(), right.ids[met.right].tolist(), strict=True))
             area.insert(mine)

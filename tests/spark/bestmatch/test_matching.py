@@ -22,7 +22,7 @@ from epsjoin.local.scale import scale_metric
 from epsjoin.spark.bestmatch.matching import BITS, STAGES, Matching
 from epsjoin.spark.bestmatch.records import Records, concat_records, read_records
 from epsjoin.spark.hashes import hash_ids
-from epsjoin.spark.join.merge_join import sort_rows
+from epsjoin.spark.join.parts import sort_rows
 from epsjoin.spark.join.replicas import replicas_of
 from oracles import examples
 from tests.spark.bestmatch.results import Row, of_library

@@ -24,7 +24,7 @@ from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.spark import tasks
 from epsjoin.spark.job import Job
-from epsjoin.spark.join import merge_join, replicate
+from epsjoin.spark.join import merge_join, parts, replicate
 from epsjoin.spark.join.replicas import REPLICAS
 from epsjoin.spark.join.replicate import make_encoder
 from epsjoin.spark.reading import Reading
@@ -154,20 +154,20 @@ def test_make_joiner__counts_the_start_of_the_kernels_apart(
     plan = plan_join(points, ids, 200, 0.1, get_metric("euclidean"), Cuts())
     replicas, pairs = (
         Target(name, (tmp_path / name).as_uri(), schemas.parse_ddl(ddl), partitioned, {"run": RUN})
-        for name, ddl, partitioned in (("replicas", REPLICAS, ("part",)), ("pairs", merge_join.PAIRS, ()))
+        for name, ddl, partitioned in (("replicas", REPLICAS, ("part",)), ("pairs", parts.PAIRS, ()))
     )
     encode = make_encoder(plan.to_json(), Reading(("x", "y"), 2, is_checked=True), replicas)
     (encoded,) = tasks.reports_of(encode([pa.record_batch({"id": ids, "point": to_binary(points)})]))
-    join_part, now, takes = merge_join.join_part, [0.0], iter([8.0, 0.5])
+    join_part, now, takes = parts.join_part, [0.0], iter([8.0, 0.5])
 
     def slow(*arguments: Any, **options: Any) -> Any:
         now[0] += next(takes)
         yield from join_part(*arguments, **options)
 
-    monkeypatch.setattr(merge_join, "join_part", slow)
+    monkeypatch.setattr(parts, "join_part", slow)
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
-    work = merge_join.make_joiner(plan.to_json(), replicas.location, pairs, 10**6)
-    (joined,) = tasks.reports_of(work(merge_join.Part(0, encoded.files)))
+    work = parts.make_joiner(plan.to_json(), replicas.location, pairs, 10**6)
+    (joined,) = tasks.reports_of(work(parts.Part(0, encoded.files)))
     seconds = {name: joined.counters[f"{name}_seconds"] for name in ("starting", "joining", "writing")}
     assert seconds == {"starting": 8.0, "joining": 0.5, "writing": 0.0}
     assert joined.counters["rows"] == 200

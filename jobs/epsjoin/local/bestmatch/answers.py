@@ -15,7 +15,7 @@ from epsjoin.local.bestmatch.batch import FOR_LEFT, FOR_RIGHT, BestPairs, with_l
 from epsjoin.local.bestmatch.best import By, best_of
 from epsjoin.local.bestmatch.candidates import Candidates
 from epsjoin.local.bestmatch.orders import Order, OwnOrder
-from epsjoin.local.bestmatch.waiting import AXIS, Pairs, Rows, Side, no_rows
+from epsjoin.local.bestmatch.waiting import AXIS, Side, StreamPairs, StreamRows, no_rows
 from epsjoin.local.sweep.sweeping import Counters, add_counts
 
 
@@ -72,14 +72,14 @@ class Work:
         marks = [best_of(candidates, by, counters=self.counters) for by, _ in self.sides]
         return np.asarray(np.logical_or.reduce(marks))
 
-    def judge(self, pairs: Pairs, new: int) -> Pairs:
+    def judge(self, pairs: StreamPairs, new: int) -> StreamPairs:
         """Mark what is best, after new pairs have come at the end."""
         if new:
             for by, mark in self.sides:
                 pairs = pairs.judge(by, mark, new, self.orders, self.counters)
         return pairs
 
-    def columns(self, pairs: Pairs, lonely_left: Ints, lonely_right: Ints) -> BestPairs:
+    def columns(self, pairs: StreamPairs, lonely_left: Ints, lonely_right: Ints) -> BestPairs:
         """Pairs in the order in which their rows came, and after them the ids of rows without a partner."""
         pairs = pairs.take(np.lexsort((pairs.right, pairs.left)))
         values = np.full((len(pairs.left), len(self.orders)), math.nan)
@@ -89,7 +89,7 @@ class Work:
         return with_lonely(found, lonely_left, lonely_right)
 
 
-def _lonely(rows: Rows, matched: Ints) -> Bools:
+def _lonely(rows: StreamRows, matched: Ints) -> Bools:
     return ~np.isin(rows.numbers, matched)
 
 
@@ -106,15 +106,15 @@ class Final:
 
     work: Work
     eps: float
-    pairs: Pairs
+    pairs: StreamPairs
 
-    def take(self, found: Pairs, left: Side, right: Side) -> BestPairs:
+    def take(self, found: StreamPairs, left: Side, right: Side) -> BestPairs:
         """Take new pairs and the sides as they are now; return what has become final."""
         done = self._release(found, left, right)
         add_counts(self.work.counters, emitted_before_end=len(done.left))
         return done
 
-    def _release(self, found: Pairs, left: Side, right: Side) -> BestPairs:
+    def _release(self, found: StreamPairs, left: Side, right: Side) -> BestPairs:
         pairs = self.work.judge(self.pairs.add(found), len(found.left))
         is_final = np.ones(len(pairs.left), np.bool_)
         lonely = [np.empty(0, np.int64)] * 2
@@ -156,9 +156,9 @@ class Standing:
     """
 
     work: Work
-    pairs: Pairs
+    pairs: StreamPairs
 
-    def take(self, found: Pairs, left: Side, right: Side) -> Changes:  # noqa: ARG002  # as the other answers
+    def take(self, found: StreamPairs, left: Side, right: Side) -> Changes:  # noqa: ARG002  # as the other answers
         """Take new pairs; return how the result has changed."""
         before = self.pairs
         pairs = self.work.judge(before.add(found), len(found.left))
@@ -183,9 +183,9 @@ class Standing:
 class _Result(NamedTuple):
     """The best pairs as of one moment, and the living rows without a partner."""
 
-    pairs: Pairs
-    left: Rows
-    right: Rows
+    pairs: StreamPairs
+    left: StreamRows
+    right: StreamRows
 
 
 @dataclass
@@ -201,14 +201,14 @@ class Recent:
 
     work: Work
     max_age: float
-    pairs: Pairs
+    pairs: StreamPairs
 
     def __post_init__(self) -> None:
         """Begin without a result."""
         nobody = no_rows(self.pairs.left_points.shape[1])
         self._result = _Result(self.pairs, nobody, nobody)
 
-    def take(self, found: Pairs, left: Side, right: Side) -> Changes:
+    def take(self, found: StreamPairs, left: Side, right: Side) -> Changes:
         """Take new pairs and the sides as they are now; return how the result has changed."""
         pairs = self.pairs.add(found)
         times = np.minimum(pairs.left_points[:, AXIS], pairs.right_points[:, AXIS])
@@ -242,7 +242,7 @@ class Recent:
         """See :meth:`Final.key`: rows live until they are too old, as of the latest one."""
         return max(side.mark.highest, other.mark.highest)
 
-    def _may_return(self, pairs: Pairs) -> Bools:
+    def _may_return(self, pairs: StreamPairs) -> Bools:
         """Which pairs may be best now or later: no pair that lives as long dominates them.
 
         Of pairs that are equal in all criteria the youngest stands for the others, since equal pairs do not
@@ -274,7 +274,7 @@ class Recent:
         return self.work.columns(result.pairs.take(~is_in_both), *lonely)
 
 
-def _keys(pairs: Pairs) -> NDArray[np.void]:
+def _keys(pairs: StreamPairs) -> NDArray[np.void]:
     """What a pair of a result is known by: its rows, and for whom it is best."""
     keys = np.empty(len(pairs.left), [("left", np.int64), ("right", np.int64), ("best_for", np.uint8)])
     keys["left"], keys["right"], keys["best_for"] = pairs.left, pairs.right, pairs.best_for

@@ -21,7 +21,7 @@ from epsjoin.local.bestmatch.answers import Changes, Final, Recent, Standing, Wo
 from epsjoin.local.bestmatch.batch import HOW, BestPairs
 from epsjoin.local.bestmatch.candidates import Candidates
 from epsjoin.local.bestmatch.orders import Closest, Order, Subset, orders_of
-from epsjoin.local.bestmatch.waiting import AXIS, Pairs, Rows, Side, StreamArea, no_pairs
+from epsjoin.local.bestmatch.waiting import AXIS, Side, StreamArea, StreamPairs, StreamRows, no_pairs
 from epsjoin.local.bestmatch.watermarks import Punctuated, Sorted, Watermark
 from epsjoin.local.sweep.sweeping import Counters, add_counts, check_counters
 
@@ -295,7 +295,7 @@ class BestmatchStream(Generic[Answer]):
             raise ArgumentError(f"a punctuation must be a number, not {value!r}")
         return number
 
-    def _arrive(self, name: str, rows: ArrayLike, ids: ArrayLike | None) -> tuple[Side, Pairs]:
+    def _arrive(self, name: str, rows: ArrayLike, ids: ArrayLike | None) -> tuple[Side, StreamPairs]:
         """Check the next rows of a side; return the side with them, and the pairs that they make."""
         self._check_open()
         points = check_points(f"{name} rows", rows)
@@ -317,18 +317,18 @@ class BestmatchStream(Generic[Answer]):
         after.area.insert(arrived)
         return after, found
 
-    def _pairs_of(self, left: Rows, right: Rows, found: Candidates) -> Pairs:
+    def _pairs_of(self, left: StreamRows, right: StreamRows, found: Candidates) -> StreamPairs:
         """The pairs among some left and some right rows that may be best."""
         if not isinstance(self._answers, Recent):  # with max_age what is dominated may come back
             found = found.take(self._answers.work.is_best(found))
         x, y = found.left, found.right
-        return Pairs(
+        return StreamPairs(
             *(left.numbers[x], right.numbers[y], left.ids[x], right.ids[y], left.points[x], right.points[y]),
             found.values,
             np.zeros(len(found), np.uint8),
         )
 
-    def _answer(self, found: Pairs) -> Answer:
+    def _answer(self, found: StreamPairs) -> Answer:
         """Take new pairs, give what follows from them and from the watermarks, and forget what is done."""
         left, right = self._left, self._right
         self._peak("peak_rows", left.area.size + right.area.size)

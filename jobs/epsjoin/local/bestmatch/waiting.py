@@ -21,35 +21,35 @@ AXIS = 0
 """The column by which both streams are ordered."""
 
 
-def no_rows(d: int) -> Rows:
+def no_rows(d: int) -> StreamRows:
     """No rows of d columns."""
-    return Rows(np.empty((0, d)), np.empty(0, np.int64), np.empty(0, np.int64))
+    return StreamRows(np.empty((0, d)), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
-def no_pairs(d: int, orders: Sequence[Order]) -> Pairs:
+def no_pairs(d: int, orders: Sequence[Order]) -> StreamPairs:
     """No pairs of rows of d columns."""
     numbers, points = np.empty(0, np.int64), np.empty((0, d))
     values = np.empty((0, sum(isinstance(order, (Closest, Own)) for order in orders)))
-    return Pairs(numbers, numbers, numbers, numbers, points, points, values, np.empty(0, np.uint8))
+    return StreamPairs(numbers, numbers, numbers, numbers, points, points, values, np.empty(0, np.uint8))
 
 
-class Rows(NamedTuple):
+class StreamRows(NamedTuple):
     """Rows of one stream: columns, ids, and numbers in the order in which they came."""
 
     points: Floats
     ids: Ints
     numbers: Ints
 
-    def take(self, rows: Bools | Ints) -> Rows:
+    def take(self, rows: Bools | Ints) -> StreamRows:
         """Return some of the rows."""
-        return Rows._make(column[rows] for column in self)
+        return StreamRows._make(column[rows] for column in self)
 
-    def add(self, others: Rows) -> Rows:
+    def add(self, others: StreamRows) -> StreamRows:
         """Return these rows and others after them."""
-        return Rows._make(np.concatenate(both) for both in zip(self, others, strict=True))
+        return StreamRows._make(np.concatenate(both) for both in zip(self, others, strict=True))
 
 
-class Pairs(NamedTuple):
+class StreamPairs(NamedTuple):
     """Pairs: numbers, ids and columns of both rows, values of the criteria, for whom a pair is best."""
 
     left: Ints
@@ -61,13 +61,13 @@ class Pairs(NamedTuple):
     values: Floats
     best_for: Bytes
 
-    def take(self, rows: Bools | Ints) -> Pairs:
+    def take(self, rows: Bools | Ints) -> StreamPairs:
         """Return some of the pairs."""
-        return Pairs._make(column[rows] for column in self)
+        return StreamPairs._make(column[rows] for column in self)
 
-    def add(self, others: Pairs) -> Pairs:
+    def add(self, others: StreamPairs) -> StreamPairs:
         """Return these pairs and others after them."""
-        return Pairs._make(
+        return StreamPairs._make(
             np.concatenate(cast(tuple[Floats, Floats], both)) for both in zip(self, others, strict=True)
         )
 
@@ -80,7 +80,7 @@ class Pairs(NamedTuple):
         )
         return best_of(candidates, by, counters=counters)
 
-    def judge(self, by: By, mark: int, new: int, orders: Sequence[Order], counters: Counters) -> Pairs:
+    def judge(self, by: By, mark: int, new: int, orders: Sequence[Order], counters: Counters) -> StreamPairs:
         """Set a bit of ``best_for`` where a pair is best, in rows that have one of the last, new pairs."""
         keys = {"left": self.left, "right": self.right, "all": np.zeros(len(self.left), np.int64)}[by]
         is_touched = np.isin(keys, keys[len(keys) - new :])
@@ -120,17 +120,17 @@ class StreamArea:
         """Which rows a row of this key or a later one can still meet, as pairs are decided."""
         return np.asarray(key - self.rows.points[:, AXIS] <= self._reach)
 
-    def expire(self, key: float | None) -> Rows:
+    def expire(self, key: float | None) -> StreamRows:
         """Drop and return the rows that no row of this key or a later one can meet; for None all rows."""
         stays = np.zeros(self.size, np.bool_) if key is None else self.stays(key)
         dropped, self.rows = self.rows.take(~stays), self.rows.take(stays)
         return dropped
 
-    def insert(self, rows: Rows) -> None:
+    def insert(self, rows: StreamRows) -> None:
         """Hold these rows, in any order."""
         self.rows = self.rows.add(rows)
 
-    def query(self, rows: Rows) -> Iterator[tuple[Rows, Rows, Candidates]]:
+    def query(self, rows: StreamRows) -> Iterator[tuple[StreamRows, StreamRows, Candidates]]:
         """Find the pairs within all eps of other rows, those of the other stream, and the rows it holds."""
         left, right = (self.rows, rows) if self._is_left else (rows, self.rows)
         if len(left.ids) and len(right.ids):
@@ -147,7 +147,7 @@ class Side:
     came: int = 0
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> StreamRows:
         """Its rows that may still find a partner."""
         return self.area.rows
 
@@ -155,7 +155,7 @@ class Side:
         """Which rows of the other side no later row of this one is within eps of, as pairs are decided."""
         return np.asarray(self.mark.at - points[:, AXIS] > eps)
 
-    def take(self, points: Floats, ids: Ints, late: str) -> tuple[Rows, int, Side]:
+    def take(self, points: Floats, ids: Ints, late: str) -> tuple[StreamRows, int, Side]:
         """Return the rows that are not late, the number of those that are, and the side after them."""
         values = points[:, AXIS]
         before, mark = self.mark.observe(values)
@@ -163,7 +163,7 @@ class Side:
         if late == "refuse" and is_late.any():
             self._refuse(int(is_late.argmax()), values, before, ids)
         numbers = self.came + np.arange(len(points))
-        arrived = Rows(points, ids, numbers).take(~is_late)
+        arrived = StreamRows(points, ids, numbers).take(~is_late)
         return arrived, int(is_late.sum()), replace(self, mark=mark, came=self.came + len(points))
 
     def _refuse(self, row: int, values: Floats, before: Floats, ids: Ints) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.join.objects import TreeOptions, ball_table, box_table, check_box_eps, join_objects
+from epsjoin.local.join.objects import CutOptions, ball_table, box_table, check_box_eps, join_objects
 from epsjoin.local.join.options import BATCH_ROWS, JoinOptions
 from epsjoin.local.metric import Metric
 from epsjoin.local.progress import ProgressArgument
@@ -115,7 +115,7 @@ def iter_box_join(
     5
     """
     options = JoinOptions.of(metric, n_jobs, max_pairs, progress, counters, batch_rows)
-    return _join_boxes(left, right, eps, options, TreeOptions.of(replication_budget, sample_rows))
+    return _join_boxes(left, right, eps, options, CutOptions.of(replication_budget, sample_rows))
 
 
 def box_join(
@@ -162,7 +162,7 @@ def box_join(
     [0.0, 5.0]
     """
     options = JoinOptions.of(metric, n_jobs, max_pairs, progress, counters)
-    batches = _join_boxes(left, right, eps, options, TreeOptions.of(replication_budget, sample_rows))
+    batches = _join_boxes(left, right, eps, options, CutOptions.of(replication_budget, sample_rows))
     return collect(batches, _row_counts(left[0], None if right is None else right[0]))
 
 
@@ -232,7 +232,7 @@ def iter_ball_join(
     [1 2] [0 0] [1. 3.]
     """
     options = JoinOptions.of(metric, n_jobs, max_pairs, progress, counters, batch_rows)
-    growth = TreeOptions.of(replication_budget, sample_rows)
+    growth = CutOptions.of(replication_budget, sample_rows)
     return _join_balls(points, eps_of_each, right, right_eps, options, growth)
 
 
@@ -279,13 +279,13 @@ def ball_join(
     ([0], [1], [3.0])
     """
     options = JoinOptions.of(metric, n_jobs, max_pairs, progress, counters)
-    growth = TreeOptions.of(replication_budget, sample_rows)
+    growth = CutOptions.of(replication_budget, sample_rows)
     batches = _join_balls(points, eps_of_each, right, right_eps, options, growth)
     return collect(batches, _row_counts(points, right))
 
 
 def _join_boxes(
-    left: _BoxArguments, right: _BoxArguments | None, eps: float, options: JoinOptions, growth: TreeOptions
+    left: _BoxArguments, right: _BoxArguments | None, eps: float, options: JoinOptions, growth: CutOptions
 ) -> Iterator[Pairs]:
     metric = options.metric
     eps = check_box_eps(eps, metric)
@@ -300,7 +300,7 @@ def _join_balls(
     right: ArrayLike | None,
     right_eps: ArrayLike | None,
     options: JoinOptions,
-    growth: TreeOptions,
+    growth: CutOptions,
 ) -> Iterator[Pairs]:
     if (right is None) != (right_eps is None):
         raise ArgumentError("right and right_eps belong together: pass both or neither")

@@ -54,7 +54,7 @@ class ObjectTable(NamedTuple):
     reach: Floats
 
 
-class TreeOptions(NamedTuple):
+class CutOptions(NamedTuple):
     """Checked options of the tree of cuts; made by :meth:`of`.
 
     Parameters
@@ -67,7 +67,7 @@ class TreeOptions(NamedTuple):
     sample_rows: int
 
     @classmethod
-    def of(cls, replication_budget: float, sample_rows: int) -> TreeOptions:
+    def of(cls, replication_budget: float, sample_rows: int) -> CutOptions:
         """Check the arguments as callers pass them.
 
         Raises
@@ -175,7 +175,7 @@ def _check_sizes(name: str, of_each: Floats, metric: Metric) -> None:
 
 
 def join_objects(
-    first: ObjectTable, second: ObjectTable | None, threshold: str, options: JoinOptions, growth: TreeOptions
+    first: ObjectTable, second: ObjectTable | None, threshold: str, options: JoinOptions, growth: CutOptions
 ) -> Iterator[Pairs]:
     """Join checked tables: cut and order the objects at once, sweep them while the batches are consumed.
 
@@ -233,7 +233,7 @@ def _stacked(arrays: Sequence[Floats]) -> Floats:
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
-def _order(cubes: Cubes, is_right: Bools, is_self: bool, growth: TreeOptions) -> tuple[SweepOrder, Cubes]:
+def _order(cubes: Cubes, is_right: Bools, is_self: bool, growth: CutOptions) -> tuple[SweepOrder, Cubes]:
     """Rows by leaf of a tree grown on a sample; also the cubes, those axes first that part them best."""
     n = len(is_right)
     sample = np.arange(n)

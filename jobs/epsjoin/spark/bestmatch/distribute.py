@@ -21,7 +21,7 @@ from epsjoin.spark.arrow import from_ipc_column, to_ipc
 from epsjoin.spark.bestmatch.matching import BITS, STAGES, Matching
 from epsjoin.spark.bestmatch.records import Records, read_records
 from epsjoin.spark.hashes import hash_ids
-from epsjoin.spark.join.merge_join import sort_rows
+from epsjoin.spark.join.parts import sort_rows
 from epsjoin.spark.join.plan import plan_samples
 from epsjoin.spark.join.replicas import Replicate, replicas_of
 from epsjoin.spark.join.shuffle import read_part, replicate_frame

@@ -20,7 +20,7 @@ from epsjoin.local.bestmatch.take import one_of
 from epsjoin.local.join.parts import join_part
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.spark.bestmatch.records import Records, concat_records, merge_equal
-from epsjoin.spark.join.merge_join import BATCH_PAIRS, PartRows
+from epsjoin.spark.join.parts import BATCH_PAIRS, SortedRows
 
 BITS = {"left": FOR_LEFT, "right": FOR_RIGHT, "all": FOR_LEFT | FOR_RIGHT}
 """What ``best_for`` says of a pair that is best for its left row, its right row, or of all."""
@@ -41,7 +41,7 @@ class _Side:
     is_replicated : (n,) bool, whether the row is in other parts, too.
     """
 
-    def __init__(self, rows: PartRows, matching: Matching, plan: JoinPlan, name: str) -> None:
+    def __init__(self, rows: SortedRows, matching: Matching, plan: JoinPlan, name: str) -> None:
         self.at = np.flatnonzero(np.asarray(rows.is_right) == (name == "right"))
         self.ids, first, number = np.unique(rows.ids[self.at], return_index=True, return_inverse=True)
         self.number = number.reshape(-1)
@@ -98,7 +98,7 @@ class Matching:
             at += 2 * words
         return masks
 
-    def match(self, rows: PartRows, part: int, plan: JoinPlan) -> Records:
+    def match(self, rows: SortedRows, part: int, plan: JoinPlan) -> Records:
         """Find the best pairs of a part, and its rows without any.
 
         Raises

@@ -18,7 +18,7 @@ from epsjoin.spark.job import Job
 from epsjoin.spark.points import stored_points
 
 
-class Choice(NamedTuple):
+class ChosenEps(NamedTuple):
     """An eps, the method by which it was chosen, and the method's target (``None`` if eps was set)."""
 
     eps: float
@@ -131,20 +131,20 @@ def _format_target(target: float | None) -> str:
     return "" if target is None else f" {target:g}"
 
 
-def _choose(params: RunParams, fit: EpsilonFit | None, note: str | None) -> Choice:
+def _choose(params: RunParams, fit: EpsilonFit | None, note: str | None) -> ChosenEps:
     if params.eps is not None:
-        return Choice(float(params.eps), "given", None)
+        return ChosenEps(float(params.eps), "given", None)
     if fit is None:
         raise DataRefusedError(f"eps cannot be chosen from these points: {note} (parameter eps)")
     digits = params.eps_digits
     try:
         if params.pairs is not None:
-            return Choice(fit.eps_for(pairs=params.pairs, digits=digits), "pairs", params.pairs)
+            return ChosenEps(fit.eps_for(pairs=params.pairs, digits=digits), "pairs", params.pairs)
         if params.k_distance_quantile is not None:
             quantile = params.k_distance_quantile
             eps = fit.eps_for(k_distance_quantile=quantile, k=max(1, params.min_pts - 1), digits=digits)
-            return Choice(eps, "k_distance_quantile", quantile)
+            return ChosenEps(eps, "k_distance_quantile", quantile)
         eps = fit.eps_for(neighbours=params.neighbours, digits=digits)
-        return Choice(eps, "neighbours", params.neighbours)
+        return ChosenEps(eps, "neighbours", params.neighbours)
     except ArgumentError as error:
         raise DataRefusedError(f"eps cannot be chosen from these points: {error}") from error

@@ -44,7 +44,7 @@ def join_blocks(
     ----------
     points, others : the left and the right table; without a right one, pairs of the left one.
     plan : of these.
-    max_pairs, raises : see :func:`epsjoin.spark.join.merge_join.join_frame`.
+    max_pairs, raises : see :func:`epsjoin.spark.join.parts.join_frame`.
 
     Returns
     -------

@@ -21,8 +21,8 @@ from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.progressive.running import RunningEstimate
 from epsjoin.spark import scan
 from epsjoin.spark.join.blocks import join_blocks
-from epsjoin.spark.join.merge_join import join_files, join_frame, make_joiner
 from epsjoin.spark.join.pairs import PAIRS, check_left_out, leave_out, to_batch
+from epsjoin.spark.join.parts import join_files, join_frame, make_joiner
 from epsjoin.spark.join.plan import PairsPlan, plan_pairs
 from epsjoin.spark.join.replicas import REPLICAS
 from epsjoin.spark.join.replicate import encode
@@ -63,7 +63,7 @@ def join_planned(
     Parameters
     ----------
     plan : of these points.
-    max_pairs, raises : see :func:`epsjoin.spark.join.merge_join.join_frame`.
+    max_pairs, raises : see :func:`epsjoin.spark.join.parts.join_frame`.
     """
     if isinstance(plan, BlockPlan):
         return join_blocks(points, others, plan, max_pairs, raises=raises)
