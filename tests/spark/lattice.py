@@ -28,3 +28,9 @@ def pairs_of(pairs: DataFrame) -> Found:
     found = {(row["left_id"], row["right_id"]): row["distance"] for row in rows}
     assert len(found) == len(rows), "a pair came twice"
     return found
+
+
+def no_pairs(spark: SparkSession) -> DataFrame:
+    """A frame of pairs with one partition, which is empty."""
+    one = spark.range(0, 1, 1, 1).selectExpr("id left_id", "id right_id", "cast(id as double) distance")
+    return one.where("left_id < 0")

@@ -24,7 +24,7 @@ from epsjoin.lake import targets
 from epsjoin.spark import frames
 from epsjoin.spark.join import frames as join_frames
 from oracles import join as slow
-from tests.spark.lattice import LATTICE, LATTICE_EPS, columns_of, frame_of, pairs_of
+from tests.spark.lattice import LATTICE, LATTICE_EPS, columns_of, frame_of, no_pairs, pairs_of
 
 
 @pytest.mark.parametrize(
@@ -201,3 +201,13 @@ def test_similarity_join__refuses_a_frame_that_changes_while_it_is_joined(
     with pytest.raises(PySparkException, match="were 49 rows when they were counted, 47 when"):
         epsjoin.spark.similarity_join(steady, frame, to=str(to), **kinds)
     assert not (to / "_delta_log").exists()
+
+
+@pytest.mark.parametrize("kind", ["regular", "planned"])
+def test_similarity_join__has_its_pairs_in_tasks_of_other_numbers(spark: SparkSession, kind: Any) -> None:
+    """Spark gives the tasks of a lazy result other numbers where it is united with a frame, or coalesced."""
+    kinds: dict[str, Any] = {"columns": columns_of(LATTICE), "cuts": Cuts(kind, n_parts=4)}
+    found = epsjoin.spark.similarity_join(frame_of(spark, LATTICE), eps=LATTICE_EPS, **kinds)
+    truth = slow.brute_force(LATTICE, LATTICE_EPS)
+    assert pairs_of(no_pairs(spark).union(found)) == truth != {}
+    assert pairs_of(found.coalesce(3)) == truth

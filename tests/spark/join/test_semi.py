@@ -79,7 +79,8 @@ def test_similarity_join__semi_shuffles_the_rows_of_left_once_at_most(spark: Spa
         assert shuffles(found) == ["part"], "of points, and of the rows of left with theirs"
         assert found.schema == left.schema
         wanted = {row["id"]: row for row in left.collect()}
-        assert sorted(found.collect(), key=lambda row: row["id"]) == [wanted[each] for each in ids]
+        some = found.coalesce(2)  # whose tasks have other numbers than the parts
+        assert sorted(some.collect(), key=lambda row: row["id"]) == [wanted[each] for each in ids]
         vectors = left.withColumn("vector", array_to_vector(F.array("x0", "x1")))
         found = epsjoin.spark.similarity_join(vectors, right, **asked)
         assert shuffles(found) == ["_left_id", "id", "part"]

@@ -126,7 +126,7 @@ def _distribute(match: Match) -> tuple[Rows, _ToRecords]:
     replicas = replicate_frame(left, plan, is_right=False, replicas=of_left).union(
         replicate_frame(right, plan, is_right=True, replicas=of_right)
     )
-    rows: Rows = FrameRows(replicas.repartitionById(plan.n_parts, "part").select("ipc", "report"))
+    rows: Rows = FrameRows(replicas.repartitionById(plan.n_parts, "part"))
     work = _make_matcher(plan.to_json(), matching, left.n + right.n)
     if plan.n_parts > 1 or matching.how == "inner":
         for stage in STAGES[matching.how]:
@@ -159,9 +159,11 @@ def _make_matcher(plan_json: str, matching: Matching, n_points: int) -> _ToRecor
     def match(batches: Iterable[pa.RecordBatch]) -> Iterator[Records]:
         # Arrow's own allocator keeps what it frees to itself
         pa.set_memory_pool(pa.system_memory_pool())
-        plan, read = JoinPlan.from_json(plan_json), list(read_part(batches, n_points))
-        if read:
-            yield matching.match(sort_rows(read, plan, matching.width), tasks.task_number(), plan)
+        plan = JoinPlan.from_json(plan_json)
+        for part, rows in read_part(batches, n_points):
+            read = list(rows)
+            if read:
+                yield matching.match(sort_rows(read, plan, matching.width), part, plan)
 
     return match
 

@@ -56,7 +56,7 @@ def join_blocks(
     if others is not None:
         sent = sent.union(_send(others, plan, is_right=True))
         n_points += others.n
-    by_task = sent.repartitionById(plan.n_parts, "part").select("ipc", "report")
+    by_task = sent.repartitionById(plan.n_parts, "part")
     return MappedRows(FrameRows(by_task), make_joiner(plan, n_points, max_pairs, raises=raises), PAIRS)
 
 
@@ -123,13 +123,14 @@ def _to_tasks(plan: BlockPlan, held: dict[int, list[pa.RecordBatch]]) -> Iterato
 
 
 def make_joiner(plan: BlockPlan, n_points: int, max_pairs: int, *, raises: bool) -> Task:
-    """Make the work of a task that multiplies two blocks, whose numbers are those of the task."""
+    """Make the work of a task that multiplies two blocks; the task is a part, of the same number."""
 
     def join(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        task, counters = tasks.task_number(), dict[str, int]()
-        yield from join_task(read_part(batches, n_points), task, plan, max_pairs, counters)
-        if raises:
-            check_limit(counters.get("pairs", 0), max_pairs, plan.eps, f"the pair of blocks {task}")
+        for task, rows in read_part(batches, n_points):
+            counters = dict[str, int]()
+            yield from join_task(rows, task, plan, max_pairs, counters)
+            if raises:
+                check_limit(counters.get("pairs", 0), max_pairs, plan.eps, f"the pair of blocks {task}")
 
     return join
 

@@ -120,15 +120,14 @@ def join_frame(
     plan_json = plan.to_json()
 
     def join(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        # a part is a partition, of the same number
-        part, counters = tasks.task_number(), dict[str, int]()
         plan = JoinPlan.from_json(plan_json)
+        for part, rows in read_part(batches, n_points):
+            counters = dict[str, int]()
+            yield from _join_batches(rows, part, plan, max_pairs, counters)
+            if raises:
+                check_limit(counters.get("pairs", 0), max_pairs, plan.eps, f"part {part}")
 
-        yield from _join_batches(read_part(batches, n_points), part, plan, max_pairs, counters)
-        if raises:
-            check_limit(counters.get("pairs", 0), max_pairs, plan.eps, f"part {part}")
-
-    by_part = replicas.repartitionById(plan.n_parts, "part").select("ipc", "report")
+    by_part = replicas.repartitionById(plan.n_parts, "part")
     return MappedRows(FrameRows(by_part), join, PAIRS)
 
 

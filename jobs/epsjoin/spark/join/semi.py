@@ -105,7 +105,7 @@ def _shuffle(sides: Sides, plan: JoinPlan, left: Points, held: Replicate) -> Dat
     right = sides.left if sides.right is None else sides.right
     of_right = replicas_read_by(right.reading, reach)
     sent = replicate_frame(left, plan, False, held).union(replicate_frame(right, plan, True, of_right))
-    return sent.repartitionById(plan.n_parts, "part").select("ipc", "report")
+    return sent.repartitionById(plan.n_parts, "part")
 
 
 def _make_finder(sides: Sides, plan: JoinPlan, how: str, *, carries: bool) -> Task:
@@ -115,20 +115,21 @@ def _make_finder(sides: Sides, plan: JoinPlan, how: str, *, carries: bool) -> Ta
 
     def find(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         plan = JoinPlan.from_json(plan_json)
-        read: list[pa.RecordBatch] = []
-        with RowFile() as rows:
-            for batch in read_part(batches, n_points):
-                if CARRIED in batch.schema.names:
-                    rows.add(batch)
-                    batch = without_row(batch)
-                read.append(batch)
-            if not read:
-                return
-            found = _find_in_part(read, plan, how, is_self=is_self)
-            if carries:
-                yield from rows.take(found)
-            else:
-                yield pa.record_batch({"left_id": pa.array(found, pa.int64())})
+        for _, of_part in read_part(batches, n_points):
+            read: list[pa.RecordBatch] = []
+            with RowFile() as rows:
+                for batch in of_part:
+                    if CARRIED in batch.schema.names:
+                        rows.add(batch)
+                        batch = without_row(batch)
+                    read.append(batch)
+                if not read:
+                    continue
+                found = _find_in_part(read, plan, how, is_self=is_self)
+                if carries:
+                    yield from rows.take(found)
+                else:
+                    yield pa.record_batch({"left_id": pa.array(found, pa.int64())})
 
     return find
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
@@ -67,21 +68,34 @@ def read_streams(batches: Iterable[pa.RecordBatch], report: tasks.TaskReport) ->
         yield from from_ipc_column([batch])
 
 
-def read_part(batches: Iterable[pa.RecordBatch], n_points: int) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of the part whose number this task has, after a shuffle by part.
+def read_part(
+    batches: Iterable[pa.RecordBatch], n_points: int
+) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
+    """Yield the number of a part and its rows, after a shuffle by part; nothing where nothing came.
+
+    The number comes with the rows. It is not that of the task: who unites a lazy result with another frame,
+    or coalesces it, gives the same partition to a task of another number.
 
     Parameters
     ----------
+    batches : a partition of the shuffle, with the columns ``REPLICA_STREAMS``.
     n_points : number of points of all frames.
 
     Raises
     ------
     DataRefusedError
-        In the task of part 0: the replicas were made of another number of points.
+        At the end of part 0: the replicas were made of another number of points.
     """
+    following = (batch for batch in batches if batch.num_rows)
+    for first in following:
+        part = first["part"][0].as_py()
+        yield part, _read_rows(itertools.chain([first], following), n_points if part == 0 else None)
+
+
+def _read_rows(batches: Iterable[pa.RecordBatch], n_points: int | None) -> Iterator[pa.RecordBatch]:
     of_senders = tasks.TaskReport()
     yield from read_streams(batches, of_senders)
-    if tasks.task_number() == 0:
+    if n_points is not None:
         refuse_changed(n_points, of_senders.counters.get("points", 0))
 
 
