@@ -92,3 +92,10 @@ def test_filesystem_of__knows_the_stores(
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")  # else pyarrow asks AWS for the region
     filesystem, inner = uris.filesystem_of(uri)
     assert (filesystem.type_name, inner) == (kind, path)
+
+
+def test_parse_table_uri__is_a_folder_with_a_name() -> None:
+    assert uris.parse_table_uri("/lake/pairs//", "to") == "file:///lake/pairs"
+    for root in ("/", "file:///", "s3://bucket"):
+        with pytest.raises(ArgumentError, match=f"to: '{root}' names no folder; give the table"):
+            uris.parse_table_uri(root, "to")

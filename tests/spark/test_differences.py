@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 import epsjoin.spark
 from epsjoin.errors import ArgumentError
@@ -81,3 +82,30 @@ def test_snapshot_diff__refuses_what_cannot_be_compared(spark: SparkSession) -> 
         epsjoin.spark.snapshot_diff(nested, nested, key="a")
     with pytest.raises(ArgumentError, match="at least one column"):
         epsjoin.spark.snapshot_diff(old, new, key=[])
+    for wrong, sentence in (
+        ("kind", "key column must not be called kind"),
+        (["a", "A"], "names the column a more"),
+    ):
+        with pytest.raises(ArgumentError, match=sentence):
+            epsjoin.spark.snapshot_diff(old, old, key=wrong)
+    with pytest.raises(ArgumentError, match="columns must be a column's name or a list of names, not 5"):
+        epsjoin.spark.snapshot_diff(old, old, key="a", columns=5)  # type: ignore[arg-type]
+
+
+def test_snapshot_diff__takes_columns_of_any_name(spark: SparkSession) -> None:
+    """Names with dots and backticks, those that are used within, and upper and lower case."""
+    names = ["_digest", "a.b", "c`d", "_old", "Kind"]
+    old = spark.createDataFrame([(1, 2, 3, 4, 5)], "k int, a int, b int, c int, d int").toDF(*names)
+    new = old.toDF("_DIGEST", *names[1:]).withColumns({"c`d": F.lit(30), "Kind": F.lit(None).cast("int")})
+    [found] = epsjoin.spark.snapshot_diff(old, new, key=["_digest", "a.b"]).collect()
+    assert found.kind == "updated"
+    assert found["columns"] == ["c`d", "Kind"]
+    assert found.before.asDict() == dict(zip(names, (1, 2, 3, 4, 5), strict=True))
+    assert found.now.asDict() == dict(zip(names, (1, 2, 30, 4, None), strict=True))
+    assert epsjoin.spark.snapshot_diff(old, new, key="_digest", columns="a.b").count() == 0
+
+
+def test_snapshot_diff__compares_times(spark: SparkSession) -> None:
+    old, new = (spark.range(2).selectExpr("id", f"timestamp'2024-01-0{day} 00:00:00' AS t") for day in (1, 2))
+    found = epsjoin.spark.snapshot_diff(old, new, key="id").collect()
+    assert [row["columns"] for row in found] == [["t"]] * 2

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import epsjoin.spark
-from epsjoin.errors import TableError
+from epsjoin.errors import ArgumentError, TableError
 from epsjoin.lake.history import KEYS, open_view, read_rows
 from epsjoin.lake.lake import Lake
 from tests.histories import RUNS, as_oracle, draw_states, states_of, write_states
@@ -54,3 +54,6 @@ def test_as_of__is_the_slice_of_the_latest_run_until_then(spark: SparkSession, t
             assert sorted(map(repr, rows)) == sorted(map(repr, expected))
     with pytest.raises(TableError, match="points has no run until 2021-12-31; the first one is 2022-01-01"):
         as_of(lake, "points", "2021-12-31")
+    for wrong in ("2022-3-1", "2022-13-45", "junk", "2022-03"):
+        with pytest.raises(ArgumentError, match=f"run must be a date like 2023-06-01, not '{wrong}'"):
+            as_of(lake, "points", wrong)

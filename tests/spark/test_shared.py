@@ -7,7 +7,8 @@ import pickle
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,6 +20,7 @@ from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
 from epsjoin.errors import EpsjoinError
+from epsjoin.spark.rows import FrameRows
 from epsjoin.spark.shared import Shared, give, has_one_machine, share, take
 from epsjoin.spark.tasks import lazy_tasks, run_tasks
 
@@ -110,6 +112,7 @@ from pathlib import Path
 import numpy as np
 from pyspark import SparkFiles
 from pyspark.sql import SparkSession
+from epsjoin.spark.rows import FrameRows
 from epsjoin.spark.shared import has_one_machine, share
 from epsjoin.spark.tasks import run_tasks
 from tests.spark.test_shared import ARRAYS, said_of, say
@@ -183,7 +186,7 @@ def test_give__large_rows_go_by_a_file_that_is_gone_when_they_are_taken(
 ) -> None:
     batches = [pa.record_batch({"x": np.random.default_rng(i).random(rows)}) for i in range(3)]
     before = set(Path(SparkFiles.getRootDirectory()).iterdir())
-    [given] = give(batches, by_file=by_file)
+    [given] = give(batches, "given-" if by_file else None)
     assert (len(given) < 400) == (by_file and rows > 10), "a name of a file, or all rows"
     assert [batch.to_pydict() for batch in take(given)] == [batch.to_pydict() for batch in batches]
     assert set(Path(SparkFiles.getRootDirectory()).iterdir()) == before
@@ -196,9 +199,29 @@ def test_give__of_rows_that_end_in_an_error_leaves_no_file(spark: SparkSession) 
 
     before = set(Path(SparkFiles.getRootDirectory()).iterdir())
     with pytest.raises(InterruptedError):
-        list(give(fails(), by_file=True))
+        list(give(fails(), "given-"))
     assert set(Path(SparkFiles.getRootDirectory()).iterdir()) == before
 
 
 def test_give__of_nothing_is_nothing() -> None:
-    assert list(give([], by_file=True)) == []
+    assert list(give([], "given-")) == []
+
+
+@pytest.mark.parametrize("is_query", [True, False])
+def test_give__leaves_no_file_of_tasks_that_did_well_where_another_failed(
+    spark: SparkSession, is_query: bool
+) -> None:
+    def work(item: int) -> Iterator[pa.RecordBatch]:
+        if item == 3:
+            time.sleep(2)  # until others have given
+            raise ValueError("the last one fails")
+        yield pa.record_batch({"x": np.zeros(1 << 18)})
+
+    def of_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield from work(batch["id"][0].as_py())
+
+    before = set(Path(SparkFiles.getRootDirectory()).iterdir())
+    with pytest.raises(Exception, match="the last one fails"):
+        FrameRows(spark.range(0, 4, 1, 4)).run(of_rows) if is_query else run_tasks(spark, range(4), work)
+    assert set(Path(SparkFiles.getRootDirectory()).iterdir()) == before

@@ -9,7 +9,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from epsjoin import string_join as join_strings
-from epsjoin.errors import ArgumentError
+from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.spark import string_join
 from tests.local.test_strings import some
 from tests.oracles.strings import levenshtein
@@ -47,3 +47,12 @@ def test_string_join__refuses_nulls_by_their_id_and_wrong_arguments(spark: Spark
         string_join(frame, 1, string="number", id="number")
     with pytest.raises(ArgumentError, match="k must be a whole number"):
         string_join(frame, 1.5, string="name", id="number")
+    for wrong in ("name", "nowhere"):
+        with pytest.raises(ArgumentError, match=f"(id column '{wrong}' must hold|no column '{wrong}')"):
+            string_join(frame, 1, string="name", id=wrong)
+
+
+def test_string_join__of_too_many_candidates_speaks_of_k(spark: SparkSession) -> None:
+    frame = frame_of(spark, ["a"] * 30)
+    with pytest.raises(BudgetError, match=r"too many candidates; take a smaller k .*1 are allowed"):
+        string_join(frame, 1, string="name", id="number", max_pairs=1)

@@ -54,7 +54,7 @@ def count(lake: Lake, view: View, to: str | None) -> str:
     """Count the ranges, write them if there is a folder for them, and say so."""
     into = None
     if to is not None:
-        into = Target("history", uris.parse_lake_uri(to, "--to").rstrip("/"), view.schema, (), {})
+        into = Target("history", uris.parse_table_uri(to, "--to"), view.schema, (), {})
         transactions.check_replaceable(into)
     ranges = holding = 0
 

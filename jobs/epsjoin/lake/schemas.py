@@ -27,4 +27,9 @@ def parse_ddl(ddl: str) -> pa.Schema:
 def to_ddl(columns: Iterable[pa.Field]) -> str:
     """Write Arrow columns as a DDL text."""
     names = {arrow: name for name, arrow in ARROW_TYPES.items()}
-    return ", ".join(f"`{column.name}` {names[column.type]}" for column in columns)
+    return ", ".join(f"{quoted(column.name)} {names[column.type]}" for column in columns)
+
+
+def quoted(name: str) -> str:
+    """Write a column's name, whatever its characters are, as SQL and Spark's functions take it."""
+    return "`" + name.replace("`", "``") + "`"

@@ -44,7 +44,23 @@ def parse_lake_uri(text: str, argument: str = "--lake") -> str:
     return uri
 
 
+def parse_table_uri(text: str, argument: str) -> str:
+    """Make a URI, without a slash at its end, of the folder of one table outside of a lake.
+
+    Raises
+    ------
+    ArgumentError
+        See :func:`parse_lake_uri`; or the folder has no name, so that the table would lie in the root.
+    """
+    uri = parse_lake_uri(text, argument).rstrip("/")
+    if not urlsplit(uri).path.strip("/"):
+        raise ArgumentError(f"{argument}: {text!r} names no folder; give the table one of its own")
+    return uri
+
+
 def _parse(text: str, argument: str) -> str:
+    if not isinstance(text, str):
+        raise ArgumentError(f"{argument} must be a text, a URI or an absolute path, not {text!r}")
     if "://" in text:
         if text.startswith("file:") and urlsplit(text).netloc not in ("", "localhost"):
             raise ArgumentError(f"{argument}: a file URI has three slashes, file:///..., not {text!r}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 
 import pyarrow as pa
@@ -13,7 +13,11 @@ from pyspark.sql.types import BinaryType, StructField, StructType
 
 from epsjoin.digests import UNKEYED, check_types, digest_table
 from epsjoin.errors import ArgumentError
+from epsjoin.lake.schemas import quoted
 from epsjoin.spark.arrow import Task
+
+_RESULT = ("kind", "columns", "before", "now")
+"""Columns of the result besides the key."""
 
 
 def snapshot_diff(
@@ -37,61 +41,111 @@ def snapshot_diff(
     Raises
     ------
     ArgumentError
-        A frame lacks a column, has one of another type or of values that cannot be compared, such as
-        structures; or no key is named. A key that is null or comes twice
-        in a frame ends the action that computes the result, with the key in the message.
+        A frame lacks a column, has several of its name, has one of another type or of values that cannot be
+        compared, such as structures; no key is named, or one like a column of the result. A key that is null
+        or comes twice in a frame ends the action that computes the result, with the key in the message.
 
     Notes
     -----
     Only keys and digests of 128 bits go through the join; rows are fetched for what differs alone. See
     :func:`epsjoin.snapshot_diff` for files, for rows with another key, and for what a digest may miss.
     """
-    keys = [key] if isinstance(key, str) else list(key)
-    if not keys:
-        raise ArgumentError("key must name at least one column")
-    both = [name for name in new.columns if name in old.columns]
-    rest = [name for name in (both if columns is None else columns) if name not in keys]
-    for name in (*keys, *rest):
-        for frame, label in ((old, "old"), (new, "new")):
-            if name not in frame.columns:
-                raise ArgumentError(f"{label} has no column {name!r}; it has {', '.join(frame.columns)}")
-        kinds = [frame.schema[name].dataType.simpleString() for frame in (old, new)]
+    keys, chosen = _names("key", key), None if columns is None else _names("columns", columns)
+    # to Spark, names that differ in upper and lower case alone are one, unless it was told otherwise
+    fold = str if old.sparkSession.conf.get("spark.sql.caseSensitive") == "true" else str.lower
+    folded = [fold(name) for name in keys]
+    for name in folded:
+        if name in _RESULT:
+            raise ArgumentError(
+                f"a key column must not be called {name}, as a column of the result; rename it"
+            )
+        if folded.count(name) > 1:
+            raise ArgumentError(f"key names the column {name} more than once")
+    there = set(map(fold, old.columns))
+    both = [name for name in new.columns if fold(name) in there]
+    rest = [name for name in (both if chosen is None else chosen) if fold(name) not in folded]
+    one, other = (_select(frame, label, keys, rest, fold) for frame, label in ((old, "old"), (new, "new")))
+    for name, mine, theirs in zip((*keys, *rest), one.schema, other.schema, strict=True):
+        kinds = [field.dataType.simpleString() for field in (mine, theirs)]
         if kinds[0] != kinds[1]:
             raise ArgumentError(
                 f"column {name!r} is {kinds[0]} in old and {kinds[1]} in new; cast one of them"
             )
-    _check_types(new, rest)
-    one, other = (_digests(frame, keys, rest, label) for frame, label in ((old, "old"), (new, "new")))
-    differing = one.join(other, keys, "full_outer").where(~F.col("_old").eqNullSafe(F.col("_new")))
+    n = len(keys)
+    numbered = [f"k{i}" for i in range(n)]
+    _check_types(other, rest, n)
+    digests = [_digests(frame, keys, label) for frame, label in ((one, "old"), (other, "new"))]
+    differing = digests[0].join(digests[1], numbered, "full_outer")
+    differing = differing.where(~F.col("_old").eqNullSafe(F.col("_new")))
     is_alone = [F.col(name).isNull() for name in ("_old", "_new")]
     kind = F.when(is_alone[0], "inserted").when(is_alone[1], "deleted").otherwise("updated")
-    found = differing.select(*keys, kind.alias("kind"))
-    for frame, name in ((old, "before"), (new, "now")):
-        found = found.join(frame.select(*keys, F.struct(*keys, *rest).alias(name)), keys, "left")
-    names = [
-        F.when(~F.col(f"before.`{name}`").eqNullSafe(F.col(f"now.`{name}`")), F.lit(name)) for name in rest
+    found = differing.select(*numbered, kind.alias("kind"))
+    names = [*numbered, *(f"c{i}" for i in range(len(rest)))]
+    for frame, side in ((one, "before"), (other, "now")):
+        found = found.join(frame.select(*numbered, F.struct(*names).alias(side)), numbered, "left")
+    differs = [
+        F.when(~F.col(f"before.c{i}").eqNullSafe(F.col(f"now.c{i}")), F.lit(name))
+        for i, name in enumerate(rest)
     ]
-    changed = F.array_compact(F.array(*names)) if names else F.array().cast("array<string>")
+    changed = F.array_compact(F.array(*differs)) if differs else F.array().cast("array<string>")
+
+    def named(side: str) -> Column:
+        inner = (
+            F.col(f"{side}.{given}").alias(name) for given, name in zip(names, (*keys, *rest), strict=True)
+        )
+        return F.when(F.col(side).isNotNull(), F.struct(*inner)).alias(side)
+
     return found.select(
-        *keys, "kind", F.when(F.col("kind") == "updated", changed).alias("columns"), "before", "now"
+        *(F.col(given).alias(name) for given, name in zip(numbered, keys, strict=True)),
+        "kind",
+        F.when(F.col("kind") == "updated", changed).alias("columns"),
+        named("before"),
+        named("now"),
     )
 
 
-def _check_types(frame: DataFrame, names: list[str]) -> None:
+def _names(argument: str, given: str | Sequence[str]) -> list[str]:
+    """The names of columns that an argument gives: one, or several."""
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise ArgumentError(f"{argument} must be a column's name or a list of names, not {given!r}")
+    if argument == "key" and not names:
+        raise ArgumentError("key must name at least one column")
+    return list(names)
+
+
+def _select(
+    frame: DataFrame, label: str, keys: list[str], rest: list[str], fold: Callable[[str], str]
+) -> DataFrame:
+    """The columns of a frame by numbers: k0, k1, ... those of the key, c0, c1, ... the others."""
+    numbers = [*(f"k{i}" for i in range(len(keys))), *(f"c{i}" for i in range(len(rest)))]
+    selected = []
+    for name, number in zip((*keys, *rest), numbers, strict=True):
+        named = [column for column in frame.columns if fold(column) == fold(name)]
+        if len(named) != 1:
+            what = "several columns" if named else "no column"
+            raise ArgumentError(f"{label} has {what} {name!r}; it has {', '.join(frame.columns)}")
+        selected.append(F.col(quoted(named[0])).alias(number))
+    return frame.select(*selected)
+
+
+def _check_types(frame: DataFrame, names: list[str], n_keys: int) -> None:
+    schema = to_arrow_schema(StructType(list(frame.schema)[n_keys:]), timezone="UTC")
     try:
-        check_types(to_arrow_schema(frame.select(*names).schema))
+        check_types(pa.schema([(name, kind) for name, kind in zip(names, schema.types, strict=True)]))
     except TypeError as error:
         raise ArgumentError(str(error)) from error
 
 
-def _digests(frame: DataFrame, keys: list[str], rest: list[str], label: str) -> DataFrame:
-    """Each key once, with the digest of its row in the column ``_old`` or ``_new``."""
-    schema = StructType([*(frame.schema[name] for name in keys), StructField("_digest", BinaryType())])
-    rows = frame.select(*keys, *rest).mapInArrow(_digester(len(keys)), schema)
+def _digests(frame: DataFrame, keys: list[str], label: str) -> DataFrame:
+    """Each key once, by numbers, with the digest of its row in the column ``_old`` or ``_new``."""
+    numbered = [f"k{i}" for i in range(len(keys))]
+    schema = StructType([*list(frame.schema)[: len(keys)], StructField("_digest", BinaryType())])
+    rows = frame.mapInArrow(_digester(len(keys)), schema)
     # the join needs the rows by key, too, so this adds no shuffle
-    counted = rows.groupBy(*keys).agg(F.first("_digest").alias("_digest"), F.count(F.lit(1)).alias("_n"))
-    is_null: Column = reduce(lambda a, b: a | b, (F.col(name).isNull() for name in keys))
-    named = F.concat_ws(", ", *(F.col(name).cast("string") for name in keys))
+    counted = rows.groupBy(*numbered).agg(F.first("_digest").alias("_digest"), F.count(F.lit(1)).alias("_n"))
+    is_null: Column = reduce(lambda a, b: a | b, (F.col(name).isNull() for name in numbered))
+    named = F.concat_ws(", ", *(F.col(name).cast("string") for name in numbered))
     checked = (
         F.when(
             is_null, F.raise_error(F.lit(f"epsjoin: a row of {label} has no {' or '.join(keys)}, its key"))
@@ -104,7 +158,7 @@ def _digests(frame: DataFrame, keys: list[str], rest: list[str], label: str) -> 
         )
         .otherwise(F.col("_digest"))
     )
-    return counted.select(*keys, checked.alias(f"_{label}"))
+    return counted.select(*numbered, checked.alias(f"_{label}"))
 
 
 def _digester(n_keys: int) -> Task:

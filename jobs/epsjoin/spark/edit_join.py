@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 
 from epsjoin.errors import BudgetError
 from epsjoin.kernels.arrays import Floats
-from epsjoin.lake import targets, transactions, uris
+from epsjoin.lake import targets, transactions
+from epsjoin.local.arguments import check_count
 from epsjoin.spark import scan
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.frames import similarity_join
@@ -23,6 +24,7 @@ from epsjoin.spark.join.frames import target_at
 from epsjoin.spark.join.pairs import PAIRS
 from epsjoin.spark.join.records import Compare, bring_records, compare_records
 from epsjoin.spark.persist import materialize, persist_until
+from epsjoin.spark.points import column_of_ids
 from epsjoin.spark.rows import FrameRows
 from epsjoin.spark.write import write_files
 
@@ -62,20 +64,25 @@ def edit_join(
     column : name of the column of texts.
     metric : how records are filtered and compared.
     """
-    into = None if to is None else target_at(uris.parse_lake_uri(to, "to").rstrip("/"))
+    into = None if to is None else target_at(to)
     if into is not None:
         transactions.check_replaceable(into)
-    texts = frame.select(F.col(id).alias("id"), F.col(column).alias("text"))
+    check_count("max_pairs", max_pairs, 0)
+    texts = frame.select(column_of_ids(frame, id), F.col(column).alias("text"))
     with ExitStack() as done:
         packed = FrameRows(texts).map(_packer(metric.pack), f"id long, record {metric.record}, point binary")
         persist_until(packed, done)
-        candidates = similarity_join(
-            packed,
-            eps=max(float(metric.eps), 0.5),  # points are whole numbers: of equal ones alone, where it is 0
-            columns="point",
-            metric="manhattan",
-            max_pairs=max_pairs,
-        )
+        eps = max(float(metric.eps), 0.5)  # points are whole numbers: of equal ones alone, where it is 0
+        try:
+            candidates = similarity_join(
+                packed, eps=eps, columns="point", metric="manhattan", max_pairs=max_pairs
+            )
+        except BudgetError as error:  # in terms of points, which the caller does not know
+            found, _, _ = str(error).partition(";")
+            raise BudgetError(
+                "the records have too many candidates; take a smaller k or a larger max_pairs "
+                f"(of their points, {found})"
+            ) from None
         both = bring_records(candidates, packed)
         pairs = FrameRows(both).map(_comparer(metric.compare), PAIRS)
         if into is None:
@@ -90,7 +97,7 @@ def edit_join(
 def _packer(pack: Pack) -> Task:
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            ids = batch.column("id").cast(pa.int64())
+            ids = batch.column("id")
             records, points = pack(batch.column("text").to_pylist(), ids.to_pylist())
             coordinates = [point.tobytes() for point in points.astype("<f8")]
             yield pa.record_batch({"id": ids, "record": records, "point": pa.array(coordinates, pa.binary())})

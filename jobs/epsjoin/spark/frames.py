@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from epsjoin.errors import ArgumentError
-from epsjoin.lake import transactions, uris
-from epsjoin.local.arguments import check_choice, check_count
+from epsjoin.lake import transactions
+from epsjoin.local.arguments import check_choice, check_count, check_dimensions
 from epsjoin.local.join.arrays import HOW
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.cuts import Cuts
@@ -79,6 +79,7 @@ def dbscan(
     its pairs in memory and on disk, as Arrow IPC streams of many pairs each.
     """
     check_count("min_pts", min_pts)
+    _check_join(cuts, max_pairs)
     chosen = get_metric(metric)
     points = points_of(frame, columns, id, chosen)
     refuse_noise_id(points)
@@ -129,7 +130,9 @@ def outliers(
     """
     check_count("min_pts", min_pts)
     n_neighbours = max(1, min_pts - 1) if k is None else check_count("k", k)
+    _check_join(cuts, max_pairs)
     chosen = get_metric(metric)
+    threshold = chosen.check_eps(eps)
     points = points_of(frame, columns, id, chosen)
     refuse_noise_id(points)
     pairs = to_ipc_rows(join_points(points, eps, chosen, None, cuts, max_pairs))
@@ -145,7 +148,7 @@ def outliers(
             sample,
             clusters,
             pairs,
-            chosen.check_eps(eps),
+            threshold,
             chosen,
             n_neighbours,
             names,
@@ -213,6 +216,8 @@ def knn_join(
     if k > n_others:
         raise ArgumentError(f"k must be at most the number of other rows, {max(0, n_others)}, not {k}")
     _, sample = points.sample(Cuts().sample_rows, Cuts().seed)
+    if queries.reading.dimensions is not None:
+        check_dimensions(left=queries.reading.dimensions, right=sample.shape[1])
     queries, points = (each.of_dimensions(sample.shape[1]) for each in (queries, points))
     near = search_nearest(None if right is None else queries, points, sample, k, chosen)
     return materialize(near.withColumnsRenamed({"id": "left_id", "neighbour": "right_id"}))
@@ -329,6 +334,7 @@ def similarity_join(
     """
     chosen = get_metric(metric)
     check_choice("how", how, HOW)
+    _check_join(cuts, max_pairs)
     if right is None and how not in ("inner", "semi", "anti"):
         raise ArgumentError(
             f"how = {how!r} needs two frames; a frame with itself has how = 'inner', 'semi' or 'anti'"
@@ -342,7 +348,7 @@ def similarity_join(
             raise ArgumentError(f"increments = {increments!r} is for a table that grows: give to, too")
         if not (isinstance(increments, int | float) and 0 <= increments < math.inf):
             raise ArgumentError(f"increments must be a number of seconds of at least 0, not {increments!r}")
-    into = None if to is None else target_at(uris.parse_lake_uri(to, "to").rstrip("/"))
+    into = None if to is None else target_at(to)
     if into is not None:
         transactions.check_replaceable(into)
     points, others = points_of_both(left, right, columns, id, right_columns, right_id, chosen)
@@ -368,3 +374,10 @@ def similarity_join(
         alone = others.frame.join(pairs.select(F.col("right_id").alias("id")), "id", "left_anti")
         whole = whole.union(alone.select(missing, "id", F.lit(None).cast("double")))
     return whole
+
+
+def _check_join(cuts: Cuts | None, max_pairs: int) -> None:
+    """Check the arguments that all functions which join have, before rows are counted."""
+    check_count("max_pairs", max_pairs, 0)
+    if not isinstance(cuts, Cuts | None):
+        raise ArgumentError(f"cuts must be epsjoin.Cuts, not {cuts!r}")

@@ -8,17 +8,17 @@ import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
 from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from epsjoin.console import printable
-from epsjoin.errors import ArgumentError, EpsjoinError, NothingToDoError
+from epsjoin.errors import EpsjoinError, NothingToDoError
 from epsjoin.lake import delta_log, slices
 from epsjoin.lake.arguments import add_lake, open_lake
 from epsjoin.lake.lake import Lake, Slice
+from epsjoin.local.arguments import check_date
 from epsjoin.params import RunParams
 from epsjoin.spark import scan
 from epsjoin.spark.arrow import keep_pandas_out
@@ -131,10 +131,7 @@ def _parse(
     parser.add_argument("--params", default="{}", help="parameters of the run as a JSON object")
     parser.add_argument("--metrics-out", type=Path, help="file for the counters, one JSON object")
     arguments = parser.parse_args(argv)
-    try:
-        arguments.run = date.fromisoformat(arguments.run).isoformat()
-    except ValueError as error:
-        raise ArgumentError(f"--run must be a date like 2023-06-01, not {arguments.run!r}") from error
+    arguments.run = check_date("--run", arguments.run)
     return arguments
 
 

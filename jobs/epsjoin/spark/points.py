@@ -18,6 +18,7 @@ from epsjoin.kernels.arrays import Ints
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.sample import Sample
 from epsjoin.lake.schemas import parse_ddl
+from epsjoin.local.arguments import check_dimensions
 from epsjoin.local.metric import Metric
 from epsjoin.spark import scan
 from epsjoin.spark.hashes import hash_ids
@@ -31,6 +32,9 @@ STORED = "id long, point binary"
 
 BATCH_BYTES, MAX_BATCH_ROWS = 4 << 20, 1 << 17
 """Maximum size of a batch of stored points, in bytes of coordinates and in rows."""
+
+_DIGITS = 15
+"""Number of digits before the point with which every decimal is below 2**53."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ class Points:
         """The column ``id`` (long), then the coordinates.
 
         One column of binary or of arrays of numbers, or one column of numbers per dimension. Numbers are
-        doubles or longs, in arrays also floats.
+        doubles, longs or large decimals, in arrays also floats.
         """
         return self.make_frame()
 
@@ -211,19 +215,35 @@ def with_rows(frame: DataFrame, columns: str | Sequence[str], id_: str) -> DataF
     return frame.select(*read, F.struct("*").alias("row"))
 
 
-def _read_columns(frame: DataFrame, columns: str | Sequence[str], id_: str) -> tuple[list[Column], Reading]:
-    """The id and the coordinates of a frame as :class:`Points` has them, and how they are read."""
-    _refuse_connect(frame)
-    names = [columns] if isinstance(columns, str) else list(columns)
-    if not names:
-        raise ArgumentError("columns must name one coordinate column at least")
-    types = {name: type_of(frame, name) for name in (id_, *names)}
-    if not isinstance(types[id_], (T.LongType, T.IntegerType, T.ShortType, T.ByteType)):
+def column_of_ids(frame: DataFrame, name: str) -> Column:
+    """Return the column of ids of a frame, as longs and with the name ``id``.
+
+    Raises
+    ------
+    ArgumentError
+        There is no such column, it does not hold whole numbers; the frame belongs to Spark Connect, or is
+        a stream.
+    """
+    if not isinstance(name, str):
+        raise ArgumentError(f"id must be the name of a column, not {name!r}")
+    kind = type_of(frame, name)
+    if not isinstance(kind, (T.LongType, T.IntegerType, T.ShortType, T.ByteType)):
         raise ArgumentError(
-            f"the id column {id_!r} must hold whole numbers, not {types[id_].simpleString()}; give rows such "
+            f"the id column {name!r} must hold whole numbers, not {kind.simpleString()}; give rows such "
             "a column, for example F.xxhash64 of the key"
         )
-    number = F.col(id_).cast("long").alias("id")
+    return F.col(name).cast("long").alias("id")
+
+
+def _read_columns(frame: DataFrame, columns: str | Sequence[str], id_: str) -> tuple[list[Column], Reading]:
+    """The id and the coordinates of a frame as :class:`Points` has them, and how they are read."""
+    number = column_of_ids(frame, id_)
+    names = [columns] if isinstance(columns, str) else columns
+    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+        raise ArgumentError(f"columns must be a column's name or a list of names, not {columns!r}")
+    if not names:
+        raise ArgumentError("columns must name one coordinate column at least")
+    types = {name: type_of(frame, name) for name in names}
     whole = _to_whole_point(F.col(names[0]), types[names[0]]) if len(names) == 1 else None
     if whole is None:
         for name in names:
@@ -262,12 +282,15 @@ def points_of_both(
     Raises
     ------
     ArgumentError
-        See :func:`points_of`.
+        See :func:`points_of`; or the points of both have different numbers of columns.
     """
     points = points_of(left, columns, id_, metric)
     if right is None:
         return points, None
-    return points, points_of(right, right_columns or columns, right_id or id_, metric)
+    others = points_of(right, right_columns or columns, right_id or id_, metric)
+    sides = {"left": points.reading.dimensions, "right": others.reading.dimensions}
+    check_dimensions(**{side: n for side, n in sides.items() if n is not None})
+    return points, others
 
 
 def _count(rows: DataFrame) -> tuple[int, int]:
@@ -311,32 +334,58 @@ def stored_reading(lake: Lake) -> Reading:
     return Reading(lake.source.axes, len(lake.source.axes), is_checked=True)
 
 
-def _refuse_connect(frame: DataFrame) -> None:
+def _refuse_others(frame: DataFrame) -> None:
     if not hasattr(frame, "_jdf"):  # what only a classic frame has
         raise ArgumentError(
             "a frame of a classic Spark session is needed, not of Spark Connect or of another library: core "
             "points are shared through the session's context, which Connect does not have"
         )
+    if frame.isStreaming:
+        raise ArgumentError(
+            "a streaming frame has rows to come; join each of its batches, by writeStream.foreachBatch"
+        )
 
 
 def type_of(frame: DataFrame, name: str) -> T.DataType:
     """The type of a column; ArgumentError if there is none of this name, or several."""
+    _refuse_others(frame)
+    if name.isidentifier():  # Spark logs thousands of characters of each name that it does not find
+        is_exact = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
+        fold = str if is_exact else str.lower
+        named = [field for field in frame.schema if fold(field.name) == fold(name)]
+        if len(named) == 1:
+            return named[0].dataType
+        raise _no_column(frame, name, len(named))
     try:
-        return frame.select(F.col(name)).schema[0].dataType
+        selected = frame.select(F.col(name)).schema
     except PySparkException as error:
-        known = ", ".join(frame.columns)
-        if frame.columns.count(name) > 1:
-            raise ArgumentError(f"the frame has several columns {name!r}; it has {known}") from error
-        if name in frame.columns:
-            raise ArgumentError(
-                f"the column {name!r} must be given in backticks, `{name}`: to Spark its dot means a field"
-            ) from error
-        raise ArgumentError(f"the frame has no column {name!r}; it has {known}") from error
+        raise _no_column(frame, name, frame.columns.count(name)) from error
+    if len(selected) != 1:  # "*" stands for all of them
+        raise _no_column(frame, name, 0)
+    return selected[0].dataType
+
+
+def _no_column(frame: DataFrame, name: str, n: int) -> ArgumentError:
+    known = ", ".join(frame.columns)
+    if n > 1:
+        return ArgumentError(f"the frame has several columns {name!r}; it has {known}")
+    if n:
+        return ArgumentError(
+            f"the column {name!r} must be given in backticks, `{name}`: to Spark its dot means a field"
+        )
+    return ArgumentError(f"the frame has no column {name!r}; it has {known}")
+
+
+def _is_large(kind: T.DataType) -> bool:
+    """Whether numbers may be beyond 2**53: these stay as they are, since the task refuses such numbers."""
+    if isinstance(kind, T.DecimalType):
+        return kind.precision - kind.scale > _DIGITS
+    return isinstance(kind, T.LongType)
 
 
 def _to_number(name: str, kind: T.DataType) -> Column:
-    """The column as doubles; longs stay, since the task refuses those that no double can represent."""
-    return F.col(name) if isinstance(kind, T.LongType) else F.col(name).cast("double")
+    """The column as doubles, or as large numbers."""
+    return F.col(name) if _is_large(kind) else F.col(name).cast("double")
 
 
 def _to_whole_point(column: Column, kind: T.DataType) -> Column | None:
@@ -344,7 +393,7 @@ def _to_whole_point(column: Column, kind: T.DataType) -> Column | None:
     if isinstance(kind, T.BinaryType):
         return column
     if isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.NumericType):
-        stays = isinstance(kind.elementType, T.LongType | T.FloatType)
+        stays = isinstance(kind.elementType, T.FloatType) or _is_large(kind.elementType)
         return column if stays else column.cast("array<double>")
     if isinstance(kind, T.UserDefinedType) and type(kind).__name__ == "VectorUDT":
         from pyspark.ml.functions import vector_to_array  # slow to import, and no step has vectors

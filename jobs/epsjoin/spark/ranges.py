@@ -16,6 +16,7 @@ from epsjoin.lake import parquet, schemas, slices, uris
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.history import RANGE, View, open_view
 from epsjoin.lake.lake import Lake
+from epsjoin.local.arguments import check_date
 from epsjoin.paths import CONTRACTS
 from epsjoin.spark import tasks
 from epsjoin.spark.rows import BATCH_ROWS
@@ -89,6 +90,7 @@ def as_of(lake: str, dataset: str, table: str, run: str, *, contracts: str | Pat
     ArgumentError, TableError
         See :func:`epsjoin.spark.history`; also if the lake has no run until then.
     """
+    run = check_date("run", run)
     opened = _open(lake, dataset, contracts)
     view = open_view(opened, table)
     runs = [other for other in view.runs if other <= run]
@@ -104,7 +106,7 @@ def _open(lake: str, dataset: str, contracts: str | Path | None) -> Lake:
 
 def _column(name: str) -> Column:
     """A column whose name may have characters that SQL takes for its own."""
-    return F.col("`" + name.replace("`", "``") + "`")
+    return F.col(schemas.quoted(name))
 
 
 def _read_runs(lake: Lake, view: View, runs: Sequence[str]) -> DataFrame:

@@ -88,8 +88,9 @@ def _fill(points: Coordinates, place: int, name: str, column: pa.Array, ids: NDA
     if column.null_count:
         row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
         raise DataRefusedError(f"the column {name!r} is null where the id is {ids[row]}")
-    if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
-        points[:, place] = _to_doubles(column.to_numpy(), name, ids)
+    kinds = (pa.types.is_floating, pa.types.is_integer, pa.types.is_decimal)
+    if any(is_kind(column.type) for is_kind in kinds):
+        points[:, place] = _to_doubles(column.to_numpy(zero_copy_only=False), name, ids)
         return
     d = points.shape[1]
     lengths = _count_coordinates(column).to_numpy()
@@ -106,7 +107,7 @@ def _fill(points: Coordinates, place: int, name: str, column: pa.Array, ids: NDA
     if values.null_count:
         row = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0]) // d
         raise DataRefusedError(f"a coordinate in {name!r} is null where the id is {ids[row]}")
-    flat = values.to_numpy()
+    flat = values.to_numpy(zero_copy_only=False)
     points[:] = (flat if flat.dtype == points.dtype else _to_doubles(flat, name, ids)).reshape(-1, d)
 
 
@@ -141,14 +142,14 @@ def commonest_length(column: pa.Array, name: str) -> int:
 
 
 def _to_doubles(values: NDArray[Any], name: str, ids: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Numbers as doubles, one or more for each id; whole numbers must not change by that."""
-    if values.dtype == np.int64:
+    """Numbers as doubles, one or more for each id; integers and decimals must not be too large for that."""
+    if values.dtype in (np.int64, object):
         odd = np.flatnonzero((values < EXACT[0]) | (values > EXACT[-1]))
         if len(odd):
             row = odd[0] // (len(values) // len(ids))
             raise DataRefusedError(
                 f"{name!r} is {values[odd[0]]} where the id is {ids[row]}; beyond 2**53 float64 does "
-                "not tell whole numbers apart, and joins compute in it"
+                "not tell whole numbers apart, and joins compute in it; cast it to double where it may round"
             )
     return values.astype(np.float64, copy=False)
 

@@ -23,7 +23,7 @@ from epsjoin.spark.arrow import Task, from_ipc_column, to_ipc
 from epsjoin.spark.cost import counted
 from epsjoin.spark.job import Job
 from epsjoin.spark.progress import progress_shown
-from epsjoin.spark.shared import give, has_one_machine, take
+from epsjoin.spark.shared import give, given_files, take
 from epsjoin.spark.splits import Split, bytes_read, plan_splits
 from epsjoin.spark.stored import MAX_THREADS, scan_files
 
@@ -73,15 +73,15 @@ class FrameRows:
 
     def run(self, work: Task) -> list[pa.RecordBatch]:
         """See :class:`Rows`."""
-        by_file = has_one_machine(self.spark)
+        with given_files(self.spark) as by_file:
 
-        def work_and_give(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for given in give(work(batches), by_file=by_file):
-                yield pa.record_batch({"ipc": pa.array([given], pa.binary())})
+            def work_and_give(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+                for given in give(work(batches), by_file):
+                    yield pa.record_batch({"ipc": pa.array([given], pa.binary())})
 
-        with progress_shown(self.spark), phase("wait"):
-            given = self.map(work_and_give, _IPC).toArrow()["ipc"].to_pylist()
-        return [batch for each in given for batch in take(each)]
+            with progress_shown(self.spark), phase("wait"):
+                given = self.map(work_and_give, _IPC).toArrow()["ipc"].to_pylist()
+            return [batch for each in given for batch in take(each)]
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import itertools
 import shutil
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -132,20 +132,38 @@ _BY_FILE = b"file:"
 """What the message of a task begins with that gives its batches by a file; a stream begins otherwise."""
 
 
-def give(batches: Iterable[pa.RecordBatch], *, by_file: bool) -> Iterator[bytes]:
+@contextmanager
+def given_files(spark: SparkSession) -> Iterator[str | None]:
+    """Yield what the names of files begin with by which tasks :func:`give`; delete those that nobody took.
+
+    So no file stays of tasks that did well where another one failed, or that were tried again. ``None``: the
+    driver is on another machine, so nothing goes by a file.
+    """
+    if not has_one_machine(spark):
+        yield None
+        return
+    begin = f"given-{uuid.uuid4().hex[:16]}-"
+    try:
+        yield begin
+    finally:
+        for file in Path(SparkFiles.getRootDirectory()).glob(f"{begin}*"):
+            file.unlink(missing_ok=True)
+
+
+def give(batches: Iterable[pa.RecordBatch], by_file: str | None) -> Iterator[bytes]:
     """Give the driver all batches of a task, of one schema: as one compressed stream, or the name of a file.
 
     Parameters
     ----------
-    by_file : whether large batches may go by a file, which :func:`has_one_machine` says.
+    by_file : what the name of a file begins with, from :func:`given_files`; ``None``: nothing goes by a file.
     """
     following = iter(batches)
     for first in following:
         whole = itertools.chain([first], following)
-        if not by_file or first.nbytes < MIN_FILE_BYTES:
+        if by_file is None or first.nbytes < MIN_FILE_BYTES:
             yield from batches_to_ipc(whole)
             return
-        file = Path(SparkFiles.getRootDirectory(), f"given-{uuid.uuid4().hex}.arrow")
+        file = Path(SparkFiles.getRootDirectory(), f"{by_file}{uuid.uuid4().hex[:16]}.arrow")
         try:
             with pa.OSFile(str(file), "wb") as sink, pa.ipc.new_stream(sink, first.schema) as stream:
                 for batch in whole:

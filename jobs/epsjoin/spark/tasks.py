@@ -22,7 +22,7 @@ from epsjoin.lake.phases import phase
 from epsjoin.lake.targets import Target
 from epsjoin.spark.cost import counted
 from epsjoin.spark.progress import progress_shown
-from epsjoin.spark.shared import give, has_one_machine, take
+from epsjoin.spark.shared import give, given_files, take
 
 T = TypeVar("T")
 
@@ -134,18 +134,18 @@ def run_tasks(
     and to bring back: 0.37 instead of 0.19 s where each of 8 tasks gives 2 MB
     (``docs/benchmarks/scaling.md``).
     """
-    by_file = has_one_machine(spark)
+    with given_files(spark) as by_file:
 
-    def task(mine: Iterable[Any]) -> Iterator[bytes]:
-        for item in mine:
-            yield from give(work(item), by_file=by_file)
+        def task(mine: Iterable[Any]) -> Iterator[bytes]:
+            for item in mine:
+                yield from give(work(item), by_file)
 
-    streams = spark.sparkContext.parallelize(items, max(1, len(items))).mapPartitions(counted(spark, task))
-    with _WRAPPING, _environment_of_queries(spark):
-        streams.id()  # wraps the function now, so it is sent with the environment of queries
-    with progress_shown(spark), phase("wait"):
-        taken = streams.collect()
-    return [batch for given in taken for batch in take(given)]
+        tried = spark.sparkContext.parallelize(items, max(1, len(items))).mapPartitions(counted(spark, task))
+        with _WRAPPING, _environment_of_queries(spark):
+            tried.id()  # wraps the function now, so it is sent with the environment of queries
+        with progress_shown(spark), phase("wait"):
+            taken = tried.collect()
+        return [batch for given in taken for batch in take(given)]
 
 
 _WRAPPING = threading.Lock()

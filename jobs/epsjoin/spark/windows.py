@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake import slices, uris
 from epsjoin.lake.lake import Lake
 from epsjoin.lake.windows import intervals_of_window, runs_of_window
-from epsjoin.local.arguments import check_count
+from epsjoin.local.arguments import check_count, check_date
 from epsjoin.local.windows.batches import TEXT, Counts
 from epsjoin.local.windows.value_window import ValueWindow
 from epsjoin.paths import CONTRACTS
@@ -146,10 +145,7 @@ def value_window(
         raise ArgumentError(
             f"column {column} of {dataset} is not windowed in its contract; windowed are: {known}"
         )
-    try:
-        date.fromisoformat(run)
-    except ValueError:
-        raise ArgumentError(f"run must be an ISO date, not {run!r}") from None
+    run = check_date("run", run)
     n = opened.source.window_runs if runs is None else check_count("runs", runs, 1)
     window = ValueWindow(n)
     for batch in read_batches(opened, run, column, n + 1):  # the first one leaves at once

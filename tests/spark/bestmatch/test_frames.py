@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 import epsjoin.spark
 from epsjoin import Closest, Cuts, Own, OwnOrder, Subset
 from epsjoin.errors import ArgumentError, BudgetError, TableError
+from epsjoin.spark.bestmatch.frames import name_columns
 from oracles import bestmatch as slow
 from oracles import join as slow_join
 from tests.spark.bestmatch.results import Row, of_library
@@ -347,3 +348,15 @@ def test_bestmatch_join__of_too_many_candidates_is_refused(spark: SparkSession) 
         epsjoin.spark.bestmatch_join(
             left, right, columns=NAMES, orders=everything, max_candidates=N * (N + 20) - 1
         )
+
+
+def test_bestmatch_join__names_its_columns_apart_and_without_backticks(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    frame = frame_of(spark, LEFT[:9], LEFT_IDS[:9]).toDF("id", "a.b", "y", "Y_1", "size")
+    given = {"eps": [3.0, 1.0, 1.0, 1.0], "columns": ["`a.b`", "y", "y", "Y_1"]}
+    to = str(tmp_path / "matches")
+    for found in (epsjoin.spark.bestmatch_join(frame, frame, **given, **to_) for to_ in ({}, {"to": to})):
+        assert found.columns[2:-1] == ["d_a.b", "d_y_2", "d_y_3", "d_Y_1"]
+        assert found.count() >= 9
+    assert name_columns(["y", "y", "y_1", "Y"]) == ["d_y_1", "d_y_2", "d_y_1_", "d_Y_4"]

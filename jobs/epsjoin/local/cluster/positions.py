@@ -16,6 +16,11 @@ from epsjoin.kernels.cluster.union_find import unite_all
 from epsjoin.kernels.ids import IdIndex, rows_of
 from epsjoin.local.cluster.from_pairs import NOISE, Connected
 
+POINTS_CHANGED = (
+    "points or pairs have changed since: run merge_join again, or persist the frame that the points are from"
+)
+"""What to do where pairs name a point that is not there."""
+
 POINT_BYTES = 25
 """Bytes of :class:`AllPoints` for each point, its id included."""
 
@@ -128,5 +133,5 @@ def _refuse_missing(wanted: Ints, is_missing: Bools) -> None:
     if is_missing.any():
         raise TableError(
             f"the pairs name the point {wanted[is_missing.argmax()]}, which is not among the points; "
-            "run merge_join again"
+            f"{POINTS_CHANGED}"
         )

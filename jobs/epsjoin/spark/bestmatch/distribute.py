@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 
 from epsjoin.kernels.arrays import Floats
 from epsjoin.lake.sample import Sample
+from epsjoin.lake.schemas import quoted
 from epsjoin.local.bestmatch.orders import Order, OwnOrder, Subset, is_of_one_column
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
@@ -109,8 +110,8 @@ def match_frames(match: Match, names: list[str]) -> Rows:
 
 def result_ddl(names: list[str]) -> str:
     """Return the columns of the result, as DDL."""
-    quoted = ("`" + name.replace("`", "``") + "` double" for name in names)
-    return ", ".join(["left_id long", "right_id long", *quoted, "best_for int"])
+    distances = (f"{quoted(name)} double" for name in names)
+    return ", ".join(["left_id long", "right_id long", *distances, "best_for int"])
 
 
 def result_schema(names: list[str]) -> pa.Schema:

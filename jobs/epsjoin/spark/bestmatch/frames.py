@@ -124,7 +124,7 @@ def bestmatch_join(
     names = _name_criteria(criteria, columns, dimensions)
     into = None
     if to is not None:
-        location = uris.parse_lake_uri(to, "to").rstrip("/")
+        location = uris.parse_table_uri(to, "to")
         into = Target("bestmatch_join", location, result_schema(names), (), {})
         transactions.check_replaceable(into)
     matching = Matching(criteria, dimensions, n_words, how, take, max_candidates)
@@ -212,7 +212,7 @@ def _count_columns(points: Points, others: Points, samples: list[Sample]) -> int
 
 def _name_criteria(criteria: Sequence[Order], columns: str | Sequence[str], dimensions: int) -> list[str]:
     """Name the column of each criterion in the result."""
-    each = [columns] if isinstance(columns, str) else list(columns)
+    each = [_plain(name) for name in ([columns] if isinstance(columns, str) else columns)]
     if len(each) < dimensions:
         each = [f"{each[0]}_{i}" for i in range(dimensions)]
     names = []
@@ -220,8 +220,24 @@ def _name_criteria(criteria: Sequence[Order], columns: str | Sequence[str], dime
         if isinstance(order, Closest):
             names.append("_".join(each[column] for column in order.numbers))
         elif isinstance(order, Subset):
-            names.append("_".join(_marks(order)[0]))
+            names.append("_".join(map(_plain, _marks(order)[0])))
         else:
             names.append("own")
-    often = Counter(names)
-    return [f"d_{name}" if often[name] == 1 else f"d_{name}_{number}" for number, name in enumerate(names, 1)]
+    return name_columns(names)
+
+
+def name_columns(names: Sequence[str]) -> list[str]:
+    """Name the columns of distances by those of criteria: all differ, also to those who ignore case."""
+    often = Counter(map(str.lower, names))
+    found: list[str] = []
+    for number, name in enumerate(names, 1):
+        given = f"d_{name}" if often[name.lower()] == 1 else f"d_{name}_{number}"
+        while given.lower() in map(str.lower, found):
+            given += "_"
+        found.append(given)
+    return found
+
+
+def _plain(name: str) -> str:
+    """A column's name without the backticks in which it was given."""
+    return name[1:-1].replace("``", "`") if len(name) > 2 and name[0] == name[-1] == "`" else name

@@ -31,7 +31,7 @@ from epsjoin.local.cluster.from_pairs import (
     sum_degrees,
 )
 from epsjoin.local.cluster.from_pairs import label as label_arrays
-from epsjoin.local.cluster.positions import AllPoints, positions_of
+from epsjoin.local.cluster.positions import POINTS_CHANGED, AllPoints, positions_of
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.cluster.components import MAX_IN_ONE_TASK, join_forests
@@ -144,7 +144,7 @@ def _check_ids(ids: DataFrame, degrees: DataFrame) -> None:
         raise ArgumentError(f"the id {row['id']} comes twice; every point needs one of its own")
     for row in degrees.join(counted, "id", "left_anti").limit(1).collect():
         raise TableError(
-            f"the pairs name the point {row['id']}, which is not among the points; run merge_join again"
+            f"the pairs name the point {row['id']}, which is not among the points; {POINTS_CHANGED}"
         )
 
 
@@ -162,14 +162,19 @@ def _cluster_on_driver(ids: Rows, n_points: int, pairs: Rows, min_pts: int) -> R
     points = AllPoints(_sorted_ids(ids))
     for batch in MappedRows(select_columns(pairs, _ENDS), _count_neighbours, _DEGREES).run(iter):
         points.count(batch["id"].to_numpy(), batch["neighbours"].to_numpy())
-    known = share(spark, ids=points.ids)
-    points.ids = known["ids"]  # the file's pages, which the system may drop, instead of memory of our own
-    cores = share(spark, is_core=points.find_cores(min_pts))
-    for batch in pairs.run(_make_connector(known, cores)):
-        for row in range(batch.num_rows):
-            points.connect(_from_row(batch, row))
-    cores.remove()
-    labels = share(spark, home=points.find_homes(), degree=points.degree)
+    with ExitStack() as failed:
+        known = share(spark, ids=points.ids)
+        failed.callback(known.remove)
+        points.ids = known["ids"]  # the file's pages, which the system may drop, instead of memory of our own
+        cores = share(spark, is_core=points.find_cores(min_pts))
+        try:
+            for batch in pairs.run(_make_connector(known, cores)):
+                for row in range(batch.num_rows):
+                    points.connect(_from_row(batch, row))
+        finally:
+            cores.remove()
+        labels = share(spark, home=points.find_homes(), degree=points.degree)
+        failed.pop_all()
     return LabelRows(spark, known, labels, len(points.ids), min_pts)
 
 

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from pyspark.sql import DataFrame
 
 from epsjoin.errors import ArgumentError
+from epsjoin.local.arguments import check_count
 from epsjoin.local.epsilon.epsilon_fit import EpsilonFit
 from epsjoin.local.epsilon.estimate import Estimate
 from epsjoin.local.epsilon.estimate import estimate as estimate_points
@@ -74,7 +75,7 @@ def fit_epsilon(
         raise ArgumentError(
             f"a power law needs rows in both frames, not {points.n} and {others.n}; choose eps by hand"
         )
-    _, sample = points.sample(sample_rows, seed)
+    _, sample = points.sample(check_count("sample_rows", sample_rows), check_count("seed", seed, 0))
     if others is None:
         return fit_points(sample, chosen, sample_rows, seed, points.n, max_k)
     _, right_sample = others.sample(sample_rows, right_seed(seed))

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from pyspark.sql import DataFrame, SparkSession
 
 from epsjoin.errors import BudgetError
-from epsjoin.lake import schemas, targets, transactions
+from epsjoin.lake import schemas, targets, transactions, uris
 from epsjoin.lake.growing import GrowingTable
 from epsjoin.lake.parquet import File
 from epsjoin.lake.targets import Target
@@ -156,9 +156,15 @@ def make_refusal(plan: JoinPlan | BlockPlan, max_pairs: int) -> Refuse:
     return refuse
 
 
-def target_at(location: str) -> Target:
-    """Return the table of pairs in a folder outside of a lake."""
-    return Target("similarity_join", location, schemas.parse_ddl(PAIRS), (), {})
+def target_at(to: str) -> Target:
+    """Return the table of pairs in a folder outside of a lake, as the argument ``to`` names it.
+
+    Raises
+    ------
+    ArgumentError
+        See :func:`epsjoin.lake.uris.parse_table_uri`.
+    """
+    return Target("similarity_join", uris.parse_table_uri(to, "to"), schemas.parse_ddl(PAIRS), (), {})
 
 
 def _deleted_on_error(into: Target, growing: Growing | None) -> AbstractContextManager[None]:

@@ -104,4 +104,6 @@ def _in_batch(cell: int, kind: int, sender: int, stream: bytes | pa.Scalar) -> p
         name: pa.array([value], pa.int32())
         for name, value in zip(("cell", "kind", "sender"), (cell, kind, sender), strict=True)
     }
+    if isinstance(stream, pa.Scalar):
+        stream = stream.cast(pa.binary())  # a session may pass large ones
     return pa.record_batch({**numbers, "ipc": pa.array([stream], pa.binary())})
