@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -396,6 +398,25 @@ def test_knn_join__refuses_frames_of_other_dimensions(spark: SparkSession) -> No
     for others, columns, d in ((right, columns_of(LATTICE), 3), (whole, "x0", 2)):
         with pytest.raises(ArgumentError, match=f"must have the same dimensions, not 1 and {d}"):
             epsjoin.spark.knn_join(left, others, 1, columns="x0", right_columns=columns)
+
+
+def test_knn_join__refuses_a_left_frame_that_changes_while_it_is_joined(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    readings = tmp_path / "readings"
+
+    def fewer_each_time(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with readings.open("a") as file:
+            file.write("+")
+        for batch in batches:
+            yield batch.slice(len(readings.read_text()))
+
+    rows = spark.range(0, 10, 1, 1).mapInArrow(fewer_each_time, "id long")
+    left, right = (frame.selectExpr("id", "cast(id AS double) AS x0") for frame in (rows, spark.range(5)))
+    with pytest.raises(
+        DataRefusedError, match="were 9 rows when they were counted, [78] when they were read"
+    ):
+        epsjoin.spark.knn_join(left, right, 2, columns="x0")
 
 
 def test_knn_join__takes_a_session_that_passes_large_texts(spark: SparkSession) -> None:

@@ -34,7 +34,7 @@ from epsjoin.spark.join.semi import Sides, keep_rows
 from epsjoin.spark.neighbours.rank import rank_points
 from epsjoin.spark.neighbours.search import search_nearest
 from epsjoin.spark.persist import materialize, persist_until
-from epsjoin.spark.points import points_of, points_of_both
+from epsjoin.spark.points import points_of, points_of_both, refuse_changed
 from epsjoin.spark.rows import to_frame, to_ipc_rows
 
 
@@ -76,7 +76,8 @@ def dbscan(
     Notes
     -----
     Everything is computed at the call. The join runs once; until the clusters are computed, Spark persists
-    its pairs in memory and on disk, as Arrow IPC streams of many pairs each.
+    its pairs in memory and on disk, as Arrow IPC streams of many pairs each. Files of 16 bytes a point, from
+    which Spark would make lost rows again, stay in the session's folder until the session ends.
     """
     check_count("min_pts", min_pts)
     _check_join(cuts, max_pairs)
@@ -194,7 +195,7 @@ def knn_join(
     DataRefusedError
         A point of the sample has another number of dimensions than most, a coordinate that is null or not
         finite, or one for which the metric is not defined. Of other rows this fails a task, and Spark's error
-        has our sentence in it.
+        has our sentence in it. Or ``left`` had another number of rows when it was read again.
 
     See Also
     --------
@@ -220,7 +221,8 @@ def knn_join(
         check_dimensions(left=queries.reading.dimensions, right=sample.shape[1])
     queries, points = (each.of_dimensions(sample.shape[1]) for each in (queries, points))
     near = search_nearest(None if right is None else queries, points, sample, k, chosen)
-    return materialize(near.withColumnsRenamed({"id": "left_id", "neighbour": "right_id"}))
+    found = near.withColumnsRenamed({"id": "left_id", "neighbour": "right_id"})
+    return materialize(found, lambda n: refuse_changed(queries.n, n / k))
 
 
 def similarity_join(

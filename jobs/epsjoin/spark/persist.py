@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 
 from pyspark.sql import DataFrame
@@ -13,9 +14,16 @@ def persist_until(frame: DataFrame, until: ExitStack) -> DataFrame:
     return frame
 
 
-def materialize(frame: DataFrame) -> DataFrame:
-    """Persist a frame and compute it now; if that fails, it is not persisted."""
+def materialize(frame: DataFrame, check: Callable[[int], None] | None = None) -> DataFrame:
+    """Persist a frame and compute it now; if that fails, it is not persisted.
+
+    Parameters
+    ----------
+    check : raises an error if the frame must not have so many rows.
+    """
     with ExitStack() as failed:
-        persist_until(frame, failed).count()
+        n = persist_until(frame, failed).count()
+        if check is not None:
+            check(n)
         failed.pop_all()
     return frame
