@@ -147,7 +147,7 @@ def test_value_window__names_what_is_wrong(job: Job) -> None:
     place = (job.lake.uri, "tiny")
     for run, column, runs, sentence in (
         ("2023-06-01", "name", None, "column name of tiny is not windowed .* kind, level, day, is_open"),
-        ("June", "kind", None, "run must be an ISO date, not 'June'"),
+        ("June", "kind", None, "run must be a date like 2023-06-01, not 'June'"),
         ("2023-06-01", "kind", 0, "runs must be a whole number"),
     ):
         with pytest.raises(ArgumentError, match=sentence):

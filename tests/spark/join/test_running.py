@@ -28,7 +28,7 @@ from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.spark import progress
 from epsjoin.spark.job import Job
-from epsjoin.spark.join import frames, merge_join
+from epsjoin.spark.join import frames, merge_join, parts
 from epsjoin.spark.join import running as running_module
 from epsjoin.spark.join.pairs import to_batch
 from epsjoin.spark.join.running import Growing, RunningJoin
@@ -88,7 +88,7 @@ def test_merge_join__ends_with_exit_code_4_and_an_eps_that_fits_before_a_quarter
     plan = slices.read_row(job.lake, where) | {"expected_pairs": whole / 10}
     slices.write_slice(job.lake, where, slices.table_of(job.lake, "join_plan", [plan]))
     with monkeypatch.context() as misled:
-        mislead(misled, merge_join)
+        mislead(misled, parts)
         slow_parts(misled, merge_join, seconds=3.0)
         with pytest.raises(BudgetError) as refused:
             merge_join.run(replace(job, params=replace(job.params, max_pairs=int(0.25 * whole))))
