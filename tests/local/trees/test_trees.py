@@ -7,6 +7,7 @@ from random import Random
 from typing import Any
 
 import numpy as np
+import pandas
 import pytest
 
 from epsjoin import ArgumentError, DataRefusedError, Trees, tree_distance
@@ -181,6 +182,12 @@ def test_from_parents__refuses_circles_and_lengths() -> None:
     for starts in ([0, 1], [0, 0, 2], [1, 2], []):
         with pytest.raises(ArgumentError, match=r"starts must ascend strictly|one-dimensional"):
             Trees.from_parents(["a", "b"], [-1, 0], np.array(starts, np.int64))
+
+
+def test_from_parents__takes_the_labels_of_a_series_by_their_places() -> None:
+    labels = pandas.Series(["root", "left", "right", "alone"], index=[2, 0, 1, 0])
+    trees = Trees.from_parents(labels, [-1, 0, 0, -1], [0, 3, 4])
+    assert labels_of(trees) == ["left", "right", "root", "alone"]
 
 
 @pytest.mark.parametrize("size", [[1, 1], [2, 2], [0, 2], [1, 3], [1, 2, 3, 2]])

@@ -96,6 +96,7 @@ def read_parents(builder: Builder, labels: Sequence[str], parents: Ints, starts:
     ArgumentError
         The arrays describe no trees.
     """
+    labels = list(labels)  # by position: a pandas Series is cut by its index
     if len(labels) != len(parents):
         raise ArgumentError(f"labels and parents must be equally long, not {len(labels)} and {len(parents)}")
     if not len(starts) or starts[0] != 0 or starts[-1] != len(parents) or (starts[1:] <= starts[:-1]).any():
