@@ -205,6 +205,17 @@ def test_trees__refuse_other_types_and_lengths() -> None:
         Trees(np.array([0, 1]), np.zeros(2, np.uint64), one)
 
 
+def test_trees__do_not_change_with_the_arrays_they_were_made_of() -> None:
+    given = np.array([0, 3]), np.arange(3, dtype=np.uint64), np.array([1, 2, 3]), np.zeros(3, np.bool_)
+    trees = Trees(*given)
+    for array in given:
+        array[:] = 1
+    assert trees.starts.tolist() == [0, 3]
+    assert trees.label.tolist() == [0, 1, 2]
+    assert trees.size.tolist() == [1, 2, 3]
+    assert not trees.is_list.any()
+
+
 def test_take__chooses_in_any_order_and_knows_its_limits() -> None:
     trees = Trees.from_brackets(["{a}", "{b{c}}", "{d{e}{f}}"])
     assert labels_of(trees.take([2, 1, 1])) == ["e", "f", "d", "c", "b", "c", "b"]

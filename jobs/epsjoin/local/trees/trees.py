@@ -59,11 +59,10 @@ class Trees:
     texts: Mapping[int, str] | None = None
 
     def __post_init__(self) -> None:
-        starts, size = int_column("starts", self.starts), int_column("size", self.size)
-        label = np.ascontiguousarray(self.label)
-        is_list = (
-            np.zeros(len(size), np.bool_) if self.is_list is None else np.ascontiguousarray(self.is_list)
-        )
+        # copies: kernels index by these arrays, which nobody may change after they were checked
+        starts, size = int_column("starts", self.starts).copy(), int_column("size", self.size).copy()
+        label = np.array(self.label, order="C")
+        is_list = np.zeros(len(size), np.bool_) if self.is_list is None else np.array(self.is_list, order="C")
         if label.dtype != np.uint64 or is_list.dtype != np.bool_:
             raise ArgumentError(
                 f"label must be uint64 and is_list bool, not {label.dtype} and {is_list.dtype}"
