@@ -13,7 +13,7 @@ import scipy.sparse
 import epsjoin
 from epsjoin.errors import ArgumentError
 from epsjoin.local import arguments
-from epsjoin.local.arguments import as_number, check_points
+from epsjoin.local.arguments import as_number, check_points, int_column
 
 _BEYOND = 10**400  # an integer that float64 cannot come near
 
@@ -111,6 +111,16 @@ def test_check_points__takes_large_floats_as_they_are(make, monkeypatch):
 def test_check_points__refuses_floats_that_float64_cannot_hold():
     with pytest.raises(ArgumentError, match="at most 64 bits"):
         check_points("points", np.ones((1, 1), dtype=np.longdouble))
+
+
+def test_int_column__takes_no_bools_for_numbers():
+    assert int_column("ids", []).dtype == np.int64
+    with pytest.raises(
+        ArgumentError, match="ids must be a one-dimensional array of int64, not 1-dimensional bool"
+    ):
+        int_column("ids", [False, True])
+    with pytest.raises(ArgumentError, match="ids must be a one-dimensional array of int64"):
+        epsjoin.self_join(np.eye(2), 1.0, ids=[False, True])
 
 
 @pytest.mark.parametrize(

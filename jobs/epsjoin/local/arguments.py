@@ -46,10 +46,12 @@ def int_column(name: str, values: npt.ArrayLike) -> Ints:
     Raises
     ------
     ArgumentError
-        The values are not one-dimensional, or not whole numbers that int64 can hold by their type.
+        The values are not one-dimensional, or not whole numbers that int64 can hold by their type; bools are
+        none.
     """
     array = as_array(name, values)
-    if array.ndim != 1 or (array.size and not np.can_cast(array.dtype, np.int64, "safe")):
+    is_safe = array.dtype.kind != "b" and np.can_cast(array.dtype, np.int64, "safe")
+    if array.ndim != 1 or (array.size and not is_safe):
         remedy = ""
         if name == "ids" and array.ndim == 1:
             remedy = "; for ids of another type leave them out: names[pairs.left] are those of the rows found"

@@ -224,6 +224,11 @@ def test_take__chooses_in_any_order_and_knows_its_limits() -> None:
     for rows in ([3], [-1]):
         with pytest.raises(ArgumentError, match="rows must be from 0 to 2, not"):
             trees.take(rows)
+    for bools in ([False, True], [True, False, True, False], True):
+        with pytest.raises(
+            ArgumentError, match="rows must be numbers of trees or one bool for each of the 3 trees"
+        ):
+            trees.take(bools)
 
 
 def test_text__of_an_unknown_label_is_its_hash() -> None:

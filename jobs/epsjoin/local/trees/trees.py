@@ -227,7 +227,7 @@ class Trees:
         Raises
         ------
         ArgumentError
-            A row is not one of the trees.
+            A row is not one of the trees, or there is not one bool for each tree.
 
         Examples
         --------
@@ -235,7 +235,12 @@ class Trees:
         [1, 2]
         """
         chosen = np.asarray(rows)
-        if chosen.dtype == np.bool_ and chosen.shape == (len(self),):
+        if chosen.dtype == np.bool_:
+            if chosen.shape != (len(self),):
+                raise ArgumentError(
+                    f"rows must be numbers of trees or one bool for each of the {len(self)} trees, not bool "
+                    f"of the shape {chosen.shape}"
+                )
             chosen = np.flatnonzero(chosen)
         chosen = int_column("rows", chosen if chosen.size else np.empty(0, np.int64))
         if chosen.size and not (chosen.min() >= 0 and chosen.max() < len(self)):
