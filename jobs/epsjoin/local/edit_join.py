@@ -71,16 +71,25 @@ class EditJoin(NamedTuple):
             )
 
     def find(
-        self, left: Groups, right: Groups | None, points: tuple[Floats, Floats], per_edit: int, refine: Refine
+        self,
+        left: Groups,
+        right: Groups | None,
+        points: tuple[Floats, Floats],
+        per_edit: int,
+        refine: Refine,
+        *,
+        has_more_at_0: bool = False,
     ) -> Pairs:
         """Find all pairs within k edits, sorted by (left, right).
 
         Parameters
         ----------
         left, right : groups of equal records; ``right`` is None where one side is joined with itself.
-        points : of the first record of each group, of both sides; the same array twice for one side.
+        points : of the first record of each group, of both sides, whole numbers; the same array twice for one
+            side.
         per_edit : by how much one edit moves a point at most, in Manhattan distance.
         refine : compares the candidates, which are numbers of groups.
+        has_more_at_0 : whether records of different groups may be at distance 0.
 
         Raises
         ------
@@ -92,9 +101,10 @@ class EditJoin(NamedTuple):
             equal = equal_pairs(left, right)
             n_pairs = len(equal.left)
             yield equal
-            if self.k:
+            if self.k or has_more_at_0:
+                eps = max(0.5, float(per_edit * self.k))  # 0.5: equal points, as these are whole numbers
                 sizes, other_sizes = left.sizes, (right or left).sizes
-                for found in refine(self._candidates(points, right is None, float(per_edit * self.k))):
+                for found in refine(self._candidates(points, right is None, eps)):
                     n_pairs += int((sizes[found.left] * other_sizes[found.right]).sum())
                     self.refuse_more(n_pairs)
                     yield expand(left, right, found)

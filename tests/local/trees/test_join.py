@@ -55,6 +55,25 @@ def test_join__is_all_pairs_of_the_plain_recurrence(ordered: Order, costs: tuple
         assert list(zip(*map(np.ndarray.tolist, found), strict=True)) == expected
 
 
+def test_join__of_arrays_finds_at_0_what_it_finds_at_0_of_1() -> None:
+    """A list and a set of the same children are not equal, but at distance 0."""
+    random = Random(6)
+    trees = as_trees(a_set(6, 60))
+    is_list = np.array([random.random() < 0.5 for _ in trees.size])
+    mixed = Trees(trees.starts, trees.label, trees.size, is_list, trees.texts)
+    for other in (None, mixed.take(range(20))):
+        none, one = (tree_join(mixed, k, other, ordered="arrays") for k in (0, 1))
+        nearest = [column[one.distance == 0].tolist() for column in one]
+        assert [column.tolist() for column in none] == nearest
+
+
+def test_join__of_arrays_at_0_compares_none_where_a_label_is_that_of_lists_alone() -> None:
+    counters: dict[str, int] = {}
+    found = tree_join(Trees.from_json(["[1, 2]", "[2, 1]", "[1,2]"]), 0, ordered="arrays", counters=counters)
+    assert (found.left.tolist(), found.right.tolist()) == ([0], [2])
+    assert counters["candidates"] == 0
+
+
 def test_join__does_not_depend_on_bins_threads_or_the_order_of_the_rows() -> None:
     _, trees = specs("2019-07-01")
     expected = tree_join(trees, 3)

@@ -11,7 +11,14 @@ from epsjoin.local.groups import count_equal
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import Counters, add_counts
 from epsjoin.local.trees.groups import TreeGroups, group_trees
-from epsjoin.local.trees.prepared import BINS, MAX_NODES, Order, TreeOptions, check_options
+from epsjoin.local.trees.prepared import (
+    BINS,
+    MAX_NODES,
+    Order,
+    TreeOptions,
+    check_options,
+    has_lists_and_sets,
+)
 from epsjoin.local.trees.refine import refine_all
 from epsjoin.local.trees.trees import Trees
 
@@ -110,7 +117,8 @@ def tree_join(
         refine_all, *firsts, limit=k, options=options, n_threads=join.n_threads, counters=join.counters
     )
     points = left.firsts.points(options.costs), firsts[1].points(options.costs)
-    return join.find(left.groups, right_groups, points, 2, compare)
+    has_more_at_0 = k == 0 and has_lists_and_sets(options, left.trees, (right or left).trees)
+    return join.find(left.groups, right_groups, points, 2, compare, has_more_at_0=has_more_at_0)
 
 
 def _count_tiny(left: TreeGroups, right: TreeGroups | None, k: int, options: TreeOptions) -> int:

@@ -129,6 +129,19 @@ def root_digests(trees: Trees, options: TreeOptions) -> Labels:
     return np.asarray(_digests(trees, _is_ordered(trees, options))[trees.starts[1:] - 1])
 
 
+def has_lists_and_sets(options: TreeOptions, *sides: Trees) -> bool:
+    """Whether nodes of one label are lists here and sets there: trees that differ may be at distance 0.
+
+    Trees of JSON have no such label.
+    """
+    if options.order != ARRAYS:
+        return False
+    label, is_list = (
+        np.concatenate([getattr(trees, name) for trees in sides]) for name in ("label", "is_list")
+    )
+    return len(np.intersect1d(label[is_list], label[~is_list])) > 0
+
+
 def _is_ordered(trees: Trees, options: TreeOptions) -> Bools:
     """Mark the nodes whose children have an order."""
     if options.order == ARRAYS:
