@@ -269,6 +269,22 @@ def test_edits__of_arrays_give_the_second_document() -> None:
     assert tree_edits(a, b) == []
 
 
+@pytest.mark.parametrize("other", ["relabelled", "inserted", "deleted"])
+def test_edits__of_a_deep_tree_read_each_label_a_few_times(
+    monkeypatch: pytest.MonkeyPatch, other: str
+) -> None:
+    n = 300
+    chain, relabelled = (Trees.from_parents([label] * n, np.arange(n) - 1, [0, n]) for label in ("a", "b"))
+    leaf = Trees.from_brackets(["{a}"])
+    pair = {"relabelled": (chain, relabelled), "inserted": (leaf, chain), "deleted": (chain, leaf)}[other]
+    read, text = [], Trees.text
+    monkeypatch.setattr(Trees, "text", lambda trees, node: read.append(node) or text(trees, node))
+    edits = tree_edits(*pair)
+    assert len({edit.path for edit in edits}) == len(edits) >= n - 1
+    assert {label for edit in edits for label in edit.path} == {"a"}
+    assert len(read) <= 5 * n
+
+
 # ------------------------------------------------------------------------------------------------- extremes
 
 

@@ -78,7 +78,7 @@ def tree_edits(
     Notes
     -----
     The distances of all pairs of subtrees are computed once; the way back through them takes the time of the
-    pairs of children that it meets.
+    pairs of children that it meets, and of the paths that are returned, each as long as its node is deep.
 
     Examples
     --------
@@ -216,10 +216,12 @@ def _script(a: Trees, b: Trees, partner: dict[int, int]) -> Iterator[Edit]:
     n = len(a.size)
     children = [_children(a.size, node) for node in range(n)]
     parent = a.parent.tolist()
+    changed = {node for node in range(n) if node not in partner or a.label[node] != b.label[partner[node]]}
+    path = _paths(a, changed)
     for node in range(n):
         if node in partner:
             continue
-        yield Edit("delete", node, a.text(node), "", NO_NODE, NO_NODE, 0, _path(a, node))
+        yield Edit("delete", node, a.text(node), "", NO_NODE, NO_NODE, 0, path[node])
         above = parent[node]
         for child in children[node]:  # one at most: all others below it are gone
             parent[child] = above
@@ -227,9 +229,13 @@ def _script(a: Trees, b: Trees, partner: dict[int, int]) -> Iterator[Edit]:
             place = children[above].index(node)
             children[above][place : place + 1] = children[node]
     for node, other in sorted(partner.items()):
-        if a.label[node] != b.label[other]:
-            yield Edit("relabel", node, b.text(other), a.text(node), NO_NODE, NO_NODE, 0, _path(a, node))
+        if node in changed:
+            yield Edit("relabel", node, b.text(other), a.text(node), NO_NODE, NO_NODE, 0, path[node])
     number = {other: node for node, other in partner.items()}
+    path = _paths(b, {other for other in range(len(b.size)) if other not in number})
+    is_there = np.full(len(b.size), NO_NODE)
+    is_there[list(number)] = list(number)
+    latest = np.maximum.accumulate(is_there).tolist()  # of the nodes up to each, that which is there already
     becomes = {node: other for other, node in number.items()}
     for other in reversed(range(len(b.size))):  # parents before their children
         if other in number:
@@ -238,11 +244,10 @@ def _script(a: Trees, b: Trees, partner: dict[int, int]) -> Iterator[Edit]:
         becomes[node] = other
         over = int(b.parent[other])
         above = number[over] if over != NO_NODE else NO_NODE
-        first = other - int(b.size[other]) + 1
-        below = max((each for each in range(first, other) if each in number), default=NO_NODE)
+        below = latest[other]
         children.append([])
         place, child = 0, NO_NODE
-        if below != NO_NODE:  # the top of what is there already
+        if below > other - int(b.size[other]):  # the top of what is there already
             child = number[below]
             children[node].append(child)
             if above != NO_NODE:
@@ -250,13 +255,15 @@ def _script(a: Trees, b: Trees, partner: dict[int, int]) -> Iterator[Edit]:
         elif above != NO_NODE:
             place = sum(becomes[each] < other for each in children[above])
             children[above].insert(place, node)
-        yield Edit("insert", node, b.text(other), "", above, child, place, _path(b, other))
+        yield Edit("insert", node, b.text(other), "", above, child, place, path[other])
 
 
-def _path(tree: Trees, node: int) -> tuple[str, ...]:
-    """The labels from the root to a node."""
-    labels = []
-    while node != NO_NODE:
-        labels.append(tree.text(node))
-        node = int(tree.parent[node])
-    return tuple(reversed(labels))
+def _paths(tree: Trees, nodes: set[int]) -> dict[int, tuple[str, ...]]:
+    """The labels from the root to each of these nodes."""
+    paths, depth, labels = {}, [0] * len(tree.size), list[str]()
+    for node, parent in reversed(list(enumerate(tree.parent.tolist()))):  # parents before their children
+        depth[node] = depth[parent] + 1 if parent != NO_NODE else 0
+        labels[depth[node] :] = [tree.text(node)]
+        if node in nodes:
+            paths[node] = tuple(labels)
+    return paths
