@@ -70,6 +70,11 @@ class Metric:
         return {"haversine": "km", "haversine_radians": "rad"}.get(self.name, "")
 
     @property
+    def is_on_sphere(self) -> bool:
+        """Whether points are searched on the unit sphere, not in the space of their own coordinates."""
+        return self.name in (*_SPHERICAL, "cosine")
+
+    @property
     def power(self) -> float:
         """Exponent of the differences whose sum is compared with the power of eps."""
         return {"euclidean": 2.0, "minkowski": self.p}.get(self.name, 1.0)

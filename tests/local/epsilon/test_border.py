@@ -46,9 +46,13 @@ def test_border__is_corrected_for_every_lp_and_for_a_box_that_is_no_cube(metric)
 
 
 def test_border__is_not_corrected_where_there_is_no_box():
-    lat_lon = twin.cube(size(800), 2, random()) * 40
-    for metric in ("haversine", "cosine"):
-        fit = fit_epsilon(lat_lon + 1, metric)
+    lat_lon = twin.cube(size(800), 2, random()) * 40 + 1
+    for points, metric in (
+        (lat_lon, "haversine"),
+        (np.radians(lat_lon), "haversine_radians"),
+        (lat_lon, "cosine"),
+    ):
+        fit = fit_epsilon(points, metric)
         assert fit.power_law == fit.measured_law
 
 

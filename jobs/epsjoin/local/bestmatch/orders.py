@@ -21,10 +21,6 @@ PairRows = tuple[Floats, Floats]
 """The left and the right rows of k pairs, (k, d) each, as an own order gets them."""
 
 
-_OTHER_SPACES = ("cosine", "haversine", "haversine_radians")
-"""Metrics whose distance 0 does not mean equal columns."""
-
-
 @dataclass(frozen=True)
 class Closest:
     """Smaller distances are better; pairs farther apart than eps are no matches at all.
@@ -87,7 +83,7 @@ def _check_eps(eps: object, metric: Metric | None) -> float:
         raise ArgumentError(f"eps must be a number of at least 0, which may be infinite, not {eps!r}")
     if metric is not None and 0 < number < math.inf:
         return metric.check_eps(number)
-    if number == 0 and metric is not None and metric.name in _OTHER_SPACES:
+    if number == 0 and metric is not None and metric.is_on_sphere:
         raise ArgumentError(
             f"eps = 0 has no exact meaning for {metric.name}; Closest(column, eps=0) of each column "
             "asks for equal values"

@@ -66,7 +66,7 @@ def fit_without_border(
     varying = np.flatnonzero(sides)
     # On a cube under L∞ the slope at r is 2 d (1 - r) / (2 - r): below d / 2 only beyond two thirds of a
     # side, so the border is not the reason of a flatter curve.
-    if metric.name in ("cosine", "haversine") or measured.interval_high < varying.size / 2:
+    if metric.is_on_sphere or measured.interval_high < varying.size / 2:
         return None
     sides, inside = sides[varying], sample[:, varying]
     reach = min(r_max, float(np.nextafter(sides.min(), 0.0)))  # beyond a side the box cannot hold a pair

@@ -34,8 +34,6 @@ from epsjoin.local.sweep.threads import in_order
 _MAX_ROWS_AT_ONCE = 1 << 16
 """Maximum number of rows of the leaves that are swept together."""
 
-_METRICS_ON_THE_SPHERE = ("cosine", "haversine", "haversine_radians")
-
 
 class ObjectTable(NamedTuple):
     """Checked objects, and where their partners may be.
@@ -92,7 +90,7 @@ def check_box_eps(eps: Any, metric: Metric) -> float:
     ArgumentError
         eps is no such number, or the metric has no distance of boxes.
     """
-    if metric.name in _METRICS_ON_THE_SPHERE:
+    if metric.is_on_sphere:
         raise ArgumentError(
             f"metric must be euclidean, manhattan, chebyshev or minkowski for boxes, not {metric.name}"
         )
