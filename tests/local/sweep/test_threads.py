@@ -11,6 +11,7 @@ import pytest
 
 from epsjoin import self_join
 from epsjoin.local.sweep import threads as sweep_threads
+from epsjoin.local.sweep.sweeping import MAX_THREADS, check_n_jobs
 from epsjoin.local.sweep.threads import in_any_order, in_order, in_ranges
 
 
@@ -97,6 +98,19 @@ def test_in_any_order__works_on_each_item_once_and_tells_all_in_the_callers_thre
     assert told == [(square, threading.current_thread()) for square in done]
     assert len({thread for _, thread in worked}) == min(n_jobs, max(1, n_items)) or n_items < 40
     assert not threads()
+
+
+def test_threads__are_no_more_than_there_is_work_for(monkeypatch):
+    begun, begin = [], threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", lambda thread: begun.append(thread) or begin(thread))
+    assert sorted(in_any_order(range(3), int, 1000)) == [0, 1, 2]
+    assert in_any_order([], int, 1000) == []
+    assert len(in_ranges(1000, are_long=True)(3, lambda *of: of)) == 3
+    points = np.random.default_rng(1).random((50, 2))
+    found = self_join(points, 0.2, n_jobs=100_000)
+    assert len(begun) <= 2 + 2 + 50
+    assert [column.tolist() for column in found] == [column.tolist() for column in self_join(points, 0.2)]
+    assert check_n_jobs(10**9) == MAX_THREADS
 
 
 @pytest.mark.parametrize("fails_in", ["work", "tell"])

@@ -28,6 +28,8 @@ _MIN_CHUNKS = 16
 """Number of chunks of fewer rows, so that threads have work and progress is seen."""
 _MIN_CHUNK_ROWS = 1024
 """Minimum number of rows of a chunk."""
+MAX_THREADS = 1024
+"""Maximum number of threads; results do not depend on it."""
 CHUNKS_AHEAD = 2
 """Number of chunks per thread that may be swept before they are needed."""
 
@@ -63,7 +65,7 @@ def check_batch_rows(batch_rows: object) -> int:
 
 
 def check_n_jobs(n_jobs: object) -> int:
-    """Return the number of threads: one for None, one per processor for -1.
+    """Return the number of threads: one for None, one per processor for -1; at most ``MAX_THREADS``.
 
     Raises
     ------
@@ -75,7 +77,7 @@ def check_n_jobs(n_jobs: object) -> int:
     if isinstance(n_jobs, (int, np.integer)) and n_jobs == -1:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     try:
-        return check_count("n_jobs", n_jobs)
+        return min(check_count("n_jobs", n_jobs), MAX_THREADS)
     except ArgumentError as error:
         raise ArgumentError(f"{error}; -1 is one thread per processor") from None
 

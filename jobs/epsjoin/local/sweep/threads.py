@@ -69,7 +69,7 @@ def in_any_order(
     Parameters
     ----------
     items, work : what is worked on, and how.
-    n_jobs : threads, of which the caller's is one.
+    n_jobs : threads, of which the caller's is one; no more of them than items begin.
     tell : called in the caller's thread with what came of each item, between items of its own.
     stop : set after an error; long work may check it to end early.
 
@@ -79,7 +79,9 @@ def in_any_order(
         What came of each item, in the order in which they were done. An error, also of ``tell``, keeps all
         threads from taking more items.
     """
-    waiting, done, n_told = iter(list(items)), list[R](), 0
+    all_items = list(items)
+    n_others = min(n_jobs, len(all_items)) - 1
+    waiting, done, n_told = iter(all_items), list[R](), 0
     stop = threading.Event() if stop is None else stop
 
     def run(then: Callable[[], None]) -> None:
@@ -99,8 +101,8 @@ def in_any_order(
             tell(done[n_told])
             n_told += 1
 
-    with ThreadPoolExecutor(max(1, n_jobs - 1), "epsjoin") as pool:
-        others = [pool.submit(run, lambda: None) for _ in range(n_jobs - 1)]
+    with ThreadPoolExecutor(max(1, n_others), "epsjoin") as pool:
+        others = [pool.submit(run, lambda: None) for _ in range(n_others)]
         run(tell_new)
         for other in others:
             other.result()
@@ -113,7 +115,7 @@ def in_ranges(n_jobs: int, *, are_long: bool = False) -> Ranges:
 
     Parameters
     ----------
-    n_jobs : threads, of which the caller's is one.
+    n_jobs : threads, of which the caller's is one; no more of them than rows.
     are_long : whether even few are divided, as the work on each takes longer than threads need to begin.
     """
     if n_jobs == 1:
@@ -122,9 +124,10 @@ def in_ranges(n_jobs: int, *, are_long: bool = False) -> Ranges:
     def run(n: int, work: Callable[[int, int, int], Any]) -> list[Any]:
         if n < (2 if are_long else _MIN_ROWS):
             return in_one_range(n, work)
-        ends = [n * number // n_jobs for number in range(n_jobs + 1)]
-        with ThreadPoolExecutor(n_jobs - 1, "epsjoin") as pool:
-            others = pool.map(work, range(1, n_jobs), ends[1:-1], ends[2:])
+        n_ranges = min(n_jobs, n)
+        ends = [n * number // n_ranges for number in range(n_ranges + 1)]
+        with ThreadPoolExecutor(n_ranges - 1, "epsjoin") as pool:
+            others = pool.map(work, range(1, n_ranges), ends[1:-1], ends[2:])
             return [work(0, 0, ends[1]), *others]
 
     return run
