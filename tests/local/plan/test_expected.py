@@ -96,6 +96,19 @@ def test_count_sample_pairs__of_two_tables_takes_fewer_of_the_right_one(max_pair
     assert count_sample_pairs(right, 1.4, euclidean, left=left, max_pairs=max_pairs).pairs == 0
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("d", [2, 32, 300])
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_count_sample_pairs__counts_those_of_few_rows_in_any_dimensions(n, d):
+    points, others = np.random.default_rng(n).random((2, n, d))
+    eps = math.sqrt(d / 6)  # about the median distance
+    for right in (None, others[:1], others):
+        is_near = (np.linalg.norm(points[:, None] - (points if right is None else right), axis=2)) <= eps
+        pairs = np.count_nonzero(is_near) if right is not None else (np.count_nonzero(is_near) - n) // 2
+        rows, left = (points, None) if right is None else (right, points)
+        assert count_sample_pairs(rows, eps, EUCLIDEAN, left=left)[:2] == (len(rows), pairs)
+
+
 @pytest.mark.parametrize("n_right", [0, 5000])
 def test_expected_pairs_of_tables__are_near_those_of_all_rows(n_right):
     points = np.random.default_rng(4).random((30_000 + n_right, 2))

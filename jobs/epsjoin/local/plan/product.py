@@ -80,7 +80,9 @@ def has_products(metric: Metric) -> bool:
 
 
 class Sample(NamedTuple):
-    """Embedded rows of the tables, float64, no two of these arrays with a row in common, none empty.
+    """Embedded rows of the tables, float64, none of these arrays empty, no two with a row in common.
+
+    Only where a table has fewer than four rows, or either of two has one, rows are in several.
 
     Parameters
     ----------

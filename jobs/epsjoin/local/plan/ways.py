@@ -84,7 +84,7 @@ def choose_way(tables: Tables, eps: float, metric: Metric) -> ProductPlan | Choi
 
 
 def _draw_sample(tables: Tables, metric: Metric) -> Sample:
-    """Draw rows of the tables, half of them for axes."""
+    """Draw rows of the tables, half of them for axes; all for all, where they are too few to divide."""
     random = np.random.default_rng(0)
 
     def draw(points: Points, n_rows: int) -> Floats:
@@ -93,9 +93,13 @@ def _draw_sample(tables: Tables, metric: Metric) -> Sample:
     if tables.right is None:
         rows = draw(tables.left, 4 * _SAMPLE_ROWS)
         quarter = len(rows) // 4
+        if not quarter:
+            return Sample(rows, rows, rows)
         return Sample(rows[:quarter], rows[quarter : 2 * quarter], rows[2 * quarter :])
     some, others = draw(tables.left, 2 * _SAMPLE_ROWS), draw(tables.right, 2 * _SAMPLE_ROWS)
     n, m = len(some) // 2, len(others) // 2
+    if not n + m:
+        return Sample(some, others, np.concatenate((some, others)))
     return Sample(some[n:], others[m:], np.concatenate((some[:n], others[:m])))
 
 
