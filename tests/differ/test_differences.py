@@ -8,6 +8,7 @@ import io
 import json
 import math
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -257,6 +258,31 @@ def test_snapshot_diff__tells_null_from_empty_and_takes_nan_for_nan(tmp_path: Pa
         (1, ["t"]),
         (3, ["x"]),
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "plain"), [(pa.string_view(), pa.string()), (pa.binary_view(), pa.binary())]
+)
+def test_snapshot_diff__takes_views_for_the_texts_and_bytes_they_are(
+    tmp_path: Path, kind: pa.DataType, plain: pa.DataType
+) -> None:
+    texts = ["a", "1.50", "c" * 20], ["a", "1.5", "d" * 20, None]
+
+    def answer(to_column: Callable[[pa.Array], pa.Array]) -> list[Any]:
+        columns = [to_column(pa.array(values, plain)) for values in texts]
+        old, new = (pa.table({"id": range(len(column)), "x": column}) for column in columns)
+        found = snapshot_diff(old, new, key="id")
+        return [found.updated.to_pylist(), found.inserted.to_pylist(), found.n_reformatted]
+
+    expected = answer(lambda column: column)
+    assert [len(rows) for rows in expected[:2]] == [2, 1]
+    assert answer(lambda column: column.cast(kind)) == expected
+    coded = pa.dictionary(pa.int32(), kind)
+    assert answer(lambda column: column.dictionary_encode().cast(coded)) == expected
+    table = pa.table({"id": [1, 2], "x": pa.array([["a"], None], pa.list_(plain)).cast(pa.list_(kind))})
+    pq.write_table(table, tmp_path / "old.parquet")
+    found = snapshot_diff(tmp_path / "old.parquet", table.slice(1), key="id", columns=[])
+    assert found.deleted["x"].to_pylist() == pa.array([["a"]], pa.list_(plain)).to_pylist()
 
 
 def test_snapshot_diff__names_a_list_only_where_it_differs() -> None:

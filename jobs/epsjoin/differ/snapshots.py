@@ -35,7 +35,8 @@ class Snapshot:
     Parameters
     ----------
     label : its name in messages.
-    schema : names and types of its columns; text where the file has no types.
+    schema : names and types of its columns; text where the file has no types. Views become texts and bytes,
+        as Arrow takes no rows of views.
     read : reads the rows from the beginning.
     room : number of bytes of rows that may be kept, so that they need not be read again.
     """
@@ -43,7 +44,9 @@ class Snapshot:
     def __init__(
         self, label: str, schema: pa.Schema, read: Callable[[], Iterator[pa.RecordBatch]], room: int
     ) -> None:
-        self.label, self.schema = label, schema
+        self.label = label
+        self.schema = pa.schema([field.with_type(_without_views(field.type)) for field in schema])
+        self._has_views = self.schema != schema
         self._read, self._room = read, room
         self._kept: list[pa.RecordBatch] | None = None
         self._begun: Iterator[pa.RecordBatch] | None = None
@@ -56,7 +59,8 @@ class Snapshot:
         kept: list[pa.RecordBatch] | None = []
         n_bytes = 0
         rows, self._begun = self._begun or self._read(), None
-        for batch in rows:
+        for given in rows:
+            batch = given.cast(self.schema) if self._has_views else given
             n_bytes += batch.nbytes
             if n_bytes > self._room:
                 kept = None
@@ -90,6 +94,15 @@ class Snapshot:
         """The distinct values of a column of texts, batch by batch."""
         for batch in self.batches():
             yield batch[name].cast(pa.string()).drop_null().unique()
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    """A type with texts and bytes instead of views of them."""
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _without_views(kind.value_type), kind.ordered)
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_without_views(kind.value_type)))
+    return {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(kind, kind)
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema, label: str) -> pa.RecordBatch:
