@@ -9,6 +9,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -283,6 +284,20 @@ def test_snapshot_diff__takes_views_for_the_texts_and_bytes_they_are(
     pq.write_table(table, tmp_path / "old.parquet")
     found = snapshot_diff(tmp_path / "old.parquet", table.slice(1), key="id", columns=[])
     assert found.deleted["x"].to_pylist() == pa.array([["a"]], pa.list_(plain)).to_pylist()
+
+
+@pytest.mark.parametrize(("old", "new"), [("s", "us"), ("us", "ms"), ("s", "ms"), ("ms", "ms")])
+def test_snapshot_diff__compares_times_in_the_finer_of_two_units(old: str, new: str) -> None:
+    times = [datetime(9999, 1, 1), datetime(1, 1, 1), None]  # neither is within the nanoseconds of 64 bits
+    tables = [
+        pa.table({"id": [1, 2, 3], "t": pa.array(times[:2] + last, pa.timestamp(unit))})
+        for unit, last in ((old, times[2:]), (new, [datetime(2024, 1, 1)]))
+    ]
+    changed = snapshot_diff(*tables, key="id").updated
+    assert [row["id"] for row in changed.to_pylist()] == [3]
+    assert changed.schema.field("now").type.field("t").type == pa.timestamp(
+        max(old, new, key=["s", "ms", "us"].index)
+    )
 
 
 def test_snapshot_diff__names_a_list_only_where_it_differs() -> None:

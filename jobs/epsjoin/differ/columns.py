@@ -24,6 +24,10 @@ _KINDS = ("integer", "number", "boolean", "date", "timestamp", "time")
 _OF_UPDATED = ("columns", "before", "now")
 """Names of columns that stand beside the key in what is told of an updated row."""
 
+_UNITS = ("s", "ms", "us", "ns")
+"""Units of Arrow's timestamps, the coarsest first: the finer one of two holds the values of both, for as long
+as it reaches."""
+
 _TOO_FINE = re.compile(r":[0-9]{2}[.,][0-9]{7}")
 """Matches times whose seconds have more digits than are read of them."""
 
@@ -91,7 +95,7 @@ def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in (one, other)):
         return pa.float64()
     if all(pa.types.is_timestamp(kind) for kind in (one, other)) and one.tz == other.tz:
-        return pa.timestamp("ns", one.tz)
+        return max(one, other, key=lambda kind: _UNITS.index(kind.unit))
     return pa.string()
 
 
