@@ -158,6 +158,21 @@ def test_stream__drops_no_partner_that_rounding_puts_within_eps() -> None:
     assert found > 50
 
 
+@pytest.mark.parametrize("eps", [2e300, 1e300, 5e-324, 1e-300])
+def test_stream__takes_any_eps_that_a_criterion_may_have(eps: float) -> None:
+    keys = np.array([0.0, 1e-323, 1e-300, 1e300, 1.5e300, 4e300])
+    rows = np.column_stack((keys, keys[::-1]))
+    others = rows + np.array([0.0, 1e-323])
+    for of_each in (eps, [eps, math.inf], [eps, 5e300], [eps, 1e-301]):
+        expected = bestmatch_join(rows, others, of_each, "left")
+        stream = BestmatchStream(of_each)
+        answers = [stream.push_left(rows), stream.push_right(others), stream.finish()]
+        assert set().union(*map(as_set, answers)) == as_set(expected)
+        gaps = np.abs(rows[:, None] - others)
+        is_near = (gaps <= of_each).all(axis=2)
+        assert sorted(set(expected.left[expected.right >= 0])) == np.flatnonzero(is_near.any(axis=1)).tolist()
+
+
 def test_stream__does_not_take_the_next_row_read_for_the_next_row() -> None:
     """Fuzzy windows: after 15 was read, 12 may still come; its partner must not have gone."""
     order = Within(10.0)

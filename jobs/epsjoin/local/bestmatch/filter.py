@@ -23,6 +23,9 @@ _FIRST_ROWS = 1 << 16
 """Number of left rows of the first block; its candidates tell how many rows the others should have."""
 _SLACK = 1.0 + 1e-12
 """More than the rounding of the distance of a few columns, relative to eps."""
+_MIN_REACH, _MAX_REACH = 1e-300, 1e300
+"""Range of the eps of a column by which a join finds candidates: below it a column is searched with more, and
+beyond it not at all."""
 
 
 def filter_columns(name: str, points: Floats, orders: Sequence[Order]) -> tuple[Floats, Floats]:
@@ -36,7 +39,8 @@ def filter_columns(name: str, points: Floats, orders: Sequence[Order]) -> tuple[
 
     Returns
     -------
-    columns : (n, e) float64, those of all criteria with a finite eps, on the sphere where their metric is.
+    columns : (n, e) float64, those of all criteria with a finite eps, on the sphere where their metric is;
+        none for an eps so large that a join cannot search with it.
     eps : (e,) float64: two points within all criteria differ in each column by at most this, rounding
         included; 0 where they are equal.
 
@@ -54,6 +58,10 @@ def filter_columns(name: str, points: Floats, orders: Sequence[Order]) -> tuple[
         own, reach = np.ascontiguousarray(points[:, list(order.numbers)]), order.eps
         if order.measure is not None and order.eps > 0:
             own, reach = order.measure.embed(own), order.measure.embedded_eps(reach) * _SLACK
+        if reach > _MAX_REACH:
+            continue
+        if reach > 0:
+            reach = max(reach, _MIN_REACH)
         columns.append(own)
         eps += [reach] * own.shape[1]
     return np.concatenate(columns, axis=1), np.array(eps)
