@@ -173,6 +173,22 @@ def test_stream__takes_any_eps_that_a_criterion_may_have(eps: float) -> None:
         assert sorted(set(expected.left[expected.right >= 0])) == np.flatnonzero(is_near.any(axis=1)).tolist()
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize("order", [Sorted(), Within(1e308), Punctuated()], ids=repr)
+def test_stream__of_the_largest_numbers_is_the_batch_without_a_warning(how: Any, order: Order) -> None:
+    rows = np.array([[-1.7e308], [-1e308], [0.0], [1e308], [1.7e308]])
+    for eps in (1.0, 8e307):
+        stream = BestmatchStream(eps, how, left_order=order, right_order=order)
+        answers = [stream.push_left(rows[:2]), stream.push_right(rows[::2]), stream.push_left(rows[2:])]
+        answers += [stream.punctuate_left(1.75e308), stream.finish()]
+        expected = as_set(bestmatch_join(rows, rows[::2], eps, how))
+        assert set().union(*map(as_set, answers if how != "inner" else answers[-1:])) == expected
+    stream = BestmatchStream(1.0, left_order=order, late="count")
+    assert [len(stream.push_left(rows[[row]]).left) for row in (4, 0)] == [0, 0]
+    assert bestmatch_join(rows[:1], rows[4:], math.inf).values.tolist() == [[math.inf]]
+
+
 def test_stream__does_not_take_the_next_row_read_for_the_next_row() -> None:
     """Fuzzy windows: after 15 was read, 12 may still come; its partner must not have gone."""
     order = Within(10.0)

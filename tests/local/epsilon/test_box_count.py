@@ -179,6 +179,15 @@ def test_box_count__refuses_what_it_cannot_fit(points, says):
         fit_box_count(points)
 
 
+@pytest.mark.filterwarnings("error")
+def test_capacity__of_boxes_too_small_to_be_inverted_is_that_of_the_others():
+    points = random().integers(0, 1000, (3000, 2))
+    fit, same = fit_box_count(points * 2.0**-1030), fit_box_count(points)
+    assert fit.correlation.exponent == pytest.approx(same.correlation.exponent)
+    assert fit.counts.boxes.tolist() == same.counts.boxes.tolist()
+    assert fit.capacity is None or math.isfinite(fit.capacity.range_high)
+
+
 def test_box_count__refuses_a_wrong_seed():
     with pytest.raises(ArgumentError, match="seed must be a whole number, at least 0, not -1"):
         fit_box_count(twin.cube(100, 2, random()), seed=-1)

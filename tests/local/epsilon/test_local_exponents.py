@@ -66,6 +66,14 @@ def test_regions__are_boxes_side_by_side(n, n_regions, values, seed):
             assert ((a.max(axis=0) < b.min(axis=0)) | (b.max(axis=0) < a.min(axis=0))).any()
 
 
+@pytest.mark.filterwarnings("error")
+def test_regions__are_cut_across_the_widest_axis_of_the_largest_numbers():
+    points = random().random((400, 2)) * [1.2, 1.7] - [0.6, 0.85]
+    expected = _cut_at_medians(points, 2)
+    assert set(expected[points[:, 1] < np.median(points[:, 1])]) != {0, 1}
+    assert (_cut_at_medians(points * 2.0 * 2.0**1023, 2) == expected).all()
+
+
 def test_local_exponents__are_unknown_where_there_is_no_power_law():
     points = np.vstack((twin.cube(300, 1, random()), np.full((50, 1), 7.0)))
     found = local_exponents(points, labels=np.repeat([0, 1], [300, 50]))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from epsjoin.local.epsilon.fit import fit_epsilon
-from epsjoin.local.epsilon.radius import choose_r_max
+from epsjoin.local.epsilon.radius import choose_r_max, choose_r_max_between
 from epsjoin.local.join.arrays import self_join
 from epsjoin.local.metric import get_metric
 from oracles import INTERPRETED
@@ -31,6 +31,18 @@ def test_choose_r_max__takes_many_distances_of_a_lattice_and_fewer_rows():
     assert r_max == 32.0
     assert rows < 2000
     assert len(self_join(points[:rows], r_max).left) < 60_000
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("power", [-900, 600, 990])
+def test_choose_r_max__does_not_depend_on_the_unit(power):
+    points = twin.cube(2_000, 8, random()) * 2.0 ** -np.arange(8)[::-1]  # the last axes are the widest
+    for metric in map(get_metric, ("chebyshev", "manhattan")):
+        r_max, rows = choose_r_max(points, metric, 20_000)
+        assert choose_r_max(points * 2.0**power, metric, 20_000) == (r_max * 2.0**power, rows)
+        of_tables = choose_r_max_between(points[:900], points[900:], metric, 20_000)
+        scaled = choose_r_max_between(points[:900] * 2.0**power, points[900:] * 2.0**power, metric, 20_000)
+        assert scaled == (of_tables[0] * 2.0**power, of_tables[1])
 
 
 def test_heavy_duplicates__still_have_the_exponent_of_the_rest():

@@ -42,7 +42,8 @@ def nearest_rows(left: Floats, right: Floats, eps: float, max_candidates: int) -
         begins, ends = begins[place], ends[place]
     numbers = np.arange(len(right)) if right_rows is None else right_rows
     fill_runs(begins, ends, np.arange(len(left)), numbers, first, second)
-    values = np.abs(left[first] - right[second])[:, None]
+    with np.errstate(over="ignore"):
+        values = np.abs(left[first] - right[second])[:, None]
     found = Candidates(first, second, values, np.empty((pairs, 0), np.uint64))
     if right_rows is None or not (np.diff(first) == 0).any():
         return found

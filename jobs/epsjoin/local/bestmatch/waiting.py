@@ -118,7 +118,8 @@ class StreamArea:
 
     def stays(self, key: float) -> Bools:
         """Which rows a row of this key or a later one can still meet, as pairs are decided."""
-        return np.asarray(key - self.rows.points[:, AXIS] <= self._reach)
+        with np.errstate(over="ignore"):
+            return np.asarray(key - self.rows.points[:, AXIS] <= self._reach)
 
     def expire(self, key: float | None) -> StreamRows:
         """Drop and return the rows that no row of this key or a later one can meet; for None all rows."""
@@ -153,7 +154,8 @@ class Side:
 
     def is_beyond(self, points: Floats, eps: float) -> Bools:
         """Which rows of the other side no later row of this one is within eps of, as pairs are decided."""
-        return np.asarray(self.mark.at - points[:, AXIS] > eps)
+        with np.errstate(over="ignore"):
+            return np.asarray(self.mark.at - points[:, AXIS] > eps)
 
     def take(self, points: Floats, ids: Ints, late: str) -> tuple[StreamRows, int, Side]:
         """Return the rows that are not late, the number of those that are, and the side after them."""

@@ -79,7 +79,8 @@ class Within:
 
     def bounds(self, values: Floats) -> Floats:
         """``c`` below each value."""
-        return values - self.c
+        with np.errstate(over="ignore"):
+            return values - self.c
 
 
 @dataclass(frozen=True)
@@ -199,7 +200,8 @@ def _gap(highest: Floats, values: Floats) -> Floats:
 
     A rounded difference may be too small by one step.
     """
-    gap = np.maximum(highest - values, 0.0)
-    is_short = highest - gap > values
+    with np.errstate(over="ignore"):
+        gap = np.maximum(highest - values, 0.0)
+        is_short = highest - gap > values
     gap[is_short] = np.nextafter(gap[is_short], math.inf)
     return gap

@@ -227,9 +227,12 @@ def fit_box_count(points: npt.ArrayLike, seed: int = 0) -> BoxCountFit:
             f"{side[0]:.6g} to {side[-1]:.6g}, too few for a power law of box counts; {BY_HAND}"
         ) from error
     usable = (counts.boxes >= MIN_PAIRS) & (counts.boxes <= MAX_PAIR_FRACTION * counts.distinct_rows)
+    with np.errstate(over="ignore"):
+        fineness = 1.0 / side
+    usable &= np.isfinite(fineness)
     backwards = slice(None, None, -1)
     capacity = fit_line(
-        1.0 / side[backwards], counts.boxes[backwards], counts.boxes_without[:, backwards], usable[backwards]
+        fineness[backwards], counts.boxes[backwards], counts.boxes_without[:, backwards], usable[backwards]
     )
     return BoxCountFit(counts, correlation, capacity)
 

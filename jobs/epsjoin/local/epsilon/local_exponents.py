@@ -144,7 +144,7 @@ def _cut_at_medians(values: Floats, n_regions: int) -> Ints:
             regions.append(rows)
             break
         inside = values[rows]
-        axis = int(np.argmax(np.ptp(inside, axis=0)))
+        axis = int(np.argmax(inside.max(axis=0) / 2 - inside.min(axis=0) / 2))  # halves do not overflow
         is_low = inside[:, axis] <= np.partition(inside[:, axis], rows.size // 2 - 1)[rows.size // 2 - 1]
         if is_low.all():
             whole.append(rows)

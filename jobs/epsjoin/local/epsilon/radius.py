@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.paired import paired_distances
 from epsjoin.local.epsilon.power_law import BY_HAND, MAX_PAIR_FRACTION, all_pairs
 from epsjoin.local.metric import Metric
@@ -69,9 +69,7 @@ def choose_r_max(
         raise ArgumentError(f"no two different points were met among {m} sampled; {BY_HAND}")
     rows = _limit_rows(m, 1 - different.size / distance.size, target_pairs)
     r_max = _choose_radius(different, target_pairs / all_pairs(rows) * distance.size / different.size)
-    embedded = metric.embed(points)
-    wide = embedded[:, np.argsort(-embedded.var(axis=0), kind="stable")[:3]]
-    near = (np.abs(wide[left] - wide[right]) <= metric.embedded_eps(r_max)).all(axis=1)
+    near = _are_near(metric.embed(points), left, right, metric.embedded_eps(r_max))
     fewer = _limit_rows(rows, float(near.mean()), _MAX_CANDIDATES)
     if fewer < rows:
         target_pairs, rows = math.ceil(target_pairs * fewer / rows), fewer
@@ -118,12 +116,19 @@ def choose_r_max_between(
     fraction = _limit_fraction(n_pairs * share_equal, target_pairs)
     of_different = target_pairs / (n_pairs * fraction**2) * distance.size / different.size
     r_max = _choose_radius(different, of_different)
-    embedded = metric.embed(both)
-    wide = embedded[:, np.argsort(-embedded.var(axis=0), kind="stable")[:3]]
-    near = (np.abs(wide[first] - wide[second]) <= metric.embedded_eps(r_max)).all(axis=1)
+    near = _are_near(metric.embed(both), first, second, metric.embedded_eps(r_max))
     fewer = _limit_fraction(n_pairs * float(near.mean()), _MAX_CANDIDATES)
     found = _limit_fraction(n_pairs * float((distance <= r_max).mean()), 2 * target_pairs)
     return r_max, min(fraction, fewer, found)
+
+
+def _are_near(embedded: Floats, left: Ints, right: Ints, embedded_eps: float) -> Bools:
+    """Whether two rows are within eps on each of the three axes with the largest variance."""
+    largest = math.frexp(float(np.abs(embedded).max()))[1]
+    variance = np.ldexp(embedded, -largest).var(axis=0)  # of numbers up to 1, whose squares do not overflow
+    wide = embedded[:, np.argsort(-variance, kind="stable")[:3]]
+    with np.errstate(over="ignore"):
+        return np.asarray((np.abs(wide[left] - wide[right]) <= embedded_eps).all(axis=1))
 
 
 def _limit_fraction(pairs: float, limit: int) -> float:
