@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
 
+_SMALL = 2.0**-64
+"""By this the sum of as many numbers as int64 counts is no larger than one of them."""
+
 Numbers = NDArray[Any]
 """Ascending distinct int64 or float64; NaN is the last."""
 
@@ -44,20 +47,24 @@ def sum_squares(values: Floats, rows: Ints) -> tuple[int, float, float]:
 
     Parameters
     ----------
-    values, rows : (n,) the distinct numbers, and how often each comes.
+    values, rows : (n,) the distinct numbers, ascending, and how often each comes.
 
     Returns
     -------
     tuple[int, float, float]
-        The mean and the sum are NaN where a number is not finite, 0 where there is none.
+        The mean and the sum are NaN where a number is not finite, 0 where there is none. The sum is infinite
+        where it is beyond float64.
     """
-    n, total = 0, 0.0
+    n, total, small = 0, 0.0, 0.0
     for i in range(values.size):
         n += rows[i]
         total += values[i] * rows[i]
+        small += values[i] * _SMALL * rows[i]
     if n == 0:
         return 0, 0.0, 0.0
     mean, squares = total / n, 0.0
+    if not np.isfinite(mean):  # the sum is beyond float64; rounding must not put the mean there, too
+        mean = min(max(small / n / _SMALL, values[0]), values[-1])
     for i in range(values.size):
         if not np.isfinite(values[i]):
             return n, np.nan, np.nan

@@ -255,6 +255,24 @@ def test_value_window__forgets_values_five_times_while_its_batches_are_replaced(
     assert counters["index_inserts"] == 40  # 0 is inserted once, and stays
 
 
+@pytest.mark.parametrize("n_batches", [1, 2, 3])
+@pytest.mark.parametrize("unit", [1.0, 1e154, 2.0**1023])
+def test_value_window__has_a_mean_and_a_variance_of_any_numbers(n_batches: int, unit: float) -> None:
+    most = np.finfo(np.float64).max
+    for values, mean, variance in (
+        ([1.0, 1.0, 1.0], 1.0, 0.0),
+        ([1.5, 1.5, 0.0], 1.0, 0.5),
+        ([-1.5, 1.5, 1.5], 0.5, 2.0),
+        ([most / unit] * 3, most / unit, 0.0),
+    ):
+        window = ValueWindow(n_batches)
+        for batch in np.array_split(np.array(values) * unit, n_batches):
+            window.push(batch)
+        assert window.mean() == pytest.approx(mean * unit, rel=1e-15)
+        assert window.var() == pytest.approx(variance and variance * unit * unit, rel=1e-15)
+    assert math.isnan(ValueWindow(1).mean())
+
+
 def test_value_window__of_variance_loses_nothing_to_a_large_mean() -> None:
     window = ValueWindow(2)
     window.push([1e15])  # leaves: what is subtracted from sums would leave its rounding behind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import Any, NamedTuple
 
@@ -189,12 +190,14 @@ def moments_of(counts: Counts) -> Moments:
 
 def merge_moments(one: Moments, other: Moments) -> Moments:
     """Summarise two batches together (Chan, Golub and LeVeque, 1979)."""
-    n = one.n + other.n
-    if not n:
+    if not one.n:
+        return other
+    if not other.n:
         return one
+    n = one.n + other.n
     difference = other.mean - one.mean
-    return Moments(
-        n,
-        one.mean + difference * other.n / n,
-        one.squares + other.squares + difference**2 * one.n * other.n / n,
-    )
+    mean = one.mean + difference * other.n / n
+    if math.isinf(mean):  # the difference is beyond float64, or as many of it
+        mean = one.mean * (one.n / n) + other.mean * (other.n / n)
+    squares = difference * (one.n * other.n / n) * difference
+    return Moments(n, mean, one.squares + other.squares + squares)

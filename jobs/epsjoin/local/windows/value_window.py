@@ -219,6 +219,8 @@ class ValueWindow:
     def var(self) -> float:
         """Return the mean squared distance from the mean; NaN as for :meth:`mean`.
 
+        It is infinite where the sum of the squared distances is beyond float64.
+
         Raises
         ------
         ArgumentError
