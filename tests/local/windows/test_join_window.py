@@ -85,6 +85,14 @@ def test_join_window__stays_as_it_was_when_a_batch_is_refused() -> None:
     assert rows(window.pairs()) == []
 
 
+def test_join_window__keeps_rows_and_ids_of_arrays_that_are_filled_again() -> None:
+    window, point, name = JoinWindow(1.0, 5), np.empty((1, 1)), np.empty(1, np.int64)
+    for number, value in enumerate((0.0, 0.5, 10.0, 10.5)):
+        point[0, 0], name[0] = value, number
+        window.push(point, name)
+    assert rows(window.pairs()) == [(0, 1, 0.5), (2, 3, 0.5)]
+
+
 def test_join_window__counts_pairs_that_left_no_more() -> None:
     window = JoinWindow(1.0, 1, max_pairs=1)
     for begin in range(0, 10, 2):

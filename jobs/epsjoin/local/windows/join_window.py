@@ -94,8 +94,8 @@ class JoinWindow:
 
         Parameters
         ----------
-        points : (n, d) points, as for :func:`epsjoin.self_join`; n may be 0.
-        ids : (n,) integers, distinct among all rows of the window.
+        points : (n, d) points, as for :func:`epsjoin.self_join`; n may be 0. Copied.
+        ids : (n,) integers, distinct among all rows of the window; copied.
 
         Returns
         -------
@@ -125,7 +125,7 @@ class JoinWindow:
             self._batches.popleft()
         for batch, part in zip(staying, with_old, strict=True):
             batch.pairs.append(part)
-        self._batches.append(_Batch(new, new_ids, [within]))
+        self._batches.append(_Batch(new.copy(), new_ids.copy(), [within]))  # callers fill theirs again
         return collect(iter([*with_old, within]))
 
     def pairs(self) -> Pairs:
