@@ -180,6 +180,18 @@ def test_progressive_join__takes_every_kind_of_input(tmp_path, expected):
         assert found.counters["first_pair_rows"] < N / 10, name
 
 
+def test_progressive_join__keeps_rows_and_ids_of_chunks_that_are_filled_again(expected):
+    def refilled():
+        points, names = np.empty((100, POINTS.shape[1])), np.empty(100, np.int64)
+        for begin in range(0, N, 100):
+            points[:], names[:] = POINTS[begin : begin + 100], np.arange(begin, begin + 100)
+            yield names, points
+
+    assert N % 100 == 0
+    with progressive_join(refilled(), on=Similarity(EPS)) as found:
+        assert gathered(list(found)) == expected
+
+
 @pytest.mark.parametrize("how", ["inner", "semi", "left"])
 def test_progressive_join__gives_ids(how):
     points, names = POINTS[:9000], np.random.default_rng(1).permutation(9000) * 3

@@ -143,7 +143,8 @@ class IteratorSource:
             raise ArgumentError("chunks must all have ids, or none: row numbers are no ids")
         rest = Chunk(values[most:], None if ids is None else ids[most:])
         self._left = rest if len(rest.values) else None
-        return Chunk(values[:most], None if ids is None else ids[:most])
+        # copied: an iterator may fill the array of its chunk again
+        return Chunk(values[:most].copy(), None if ids is None else ids[:most].copy())
 
     def sample(self, n: int) -> NDArray[Any] | None:  # noqa: ARG002  # as of ArraySource
         """See :class:`Source`."""
