@@ -62,6 +62,22 @@ def int_column(name: str, values: npt.ArrayLike) -> Ints:
     return np.ascontiguousarray(array, dtype=np.int64)
 
 
+def bool_column(name: str, values: npt.ArrayLike) -> Bools:
+    """Return ``values`` as a one-dimensional array of bool; without a copy where that is possible.
+
+    Raises
+    ------
+    ArgumentError
+        The values are not one-dimensional, or not bool: as numbers of rows, 0 and 1 mean others.
+    """
+    array = as_array(name, values)
+    if array.ndim != 1 or (array.size and array.dtype != np.bool_):
+        raise ArgumentError(
+            f"{name} must be a one-dimensional array of bool, not {array.ndim}-dimensional {array.dtype}"
+        )
+    return np.asarray(array, np.bool_)
+
+
 def distance_column(name: str, values: npt.ArrayLike) -> Floats:
     """Return ``values`` as a contiguous one-dimensional float64 array; without a copy where possible.
 

@@ -34,3 +34,38 @@ def test_predict__refuses_other_points_than_those_of_the_clusters():
         epsjoin.predict_clusters([[0.0, 1.0]], [[0.0], [1.0]], clusters, 1.0)
     with pytest.raises(ArgumentError, match="clusters must be those of the points, 3, not of 2"):
         epsjoin.predict_clusters([[0.0]], [[0.0], [1.0], [2.0]], clusters, 1.0)
+
+
+POINTS, IDS = [[0.0], [1.0], [2.0], [9.0]], np.arange(4)
+CLUSTERS = epsjoin.dbscan(POINTS, 1.0, 2)
+
+
+@pytest.mark.parametrize(
+    ("clusters", "says"),
+    [
+        (CLUSTERS._replace(is_core=CLUSTERS.is_core.astype(int)), "is_core of clusters must be .* of bool"),
+        (CLUSTERS._replace(is_core=CLUSTERS.is_core[:, None]), "is_core of clusters .* 2-dimensional"),
+        (CLUSTERS._replace(labels=CLUSTERS.labels + 0.0), "labels of clusters must be .* of int64"),
+        (CLUSTERS._replace(labels=CLUSTERS.labels - 1), "row 0 has -1"),
+        (CLUSTERS._replace(labels=CLUSTERS.labels - 2), "row 0 has -2"),
+        (CLUSTERS._replace(labels=[0, 10**15, 0, -1]), f"row 1 has {10**15}"),
+        (CLUSTERS._replace(labels=[0, 0, 0, 1]), "0 to 3 with a core point .* row 3 has 1"),
+        (CLUSTERS._replace(degree=CLUSTERS.degree.astype(str)), "degree of clusters must be .* of numbers"),
+        (CLUSTERS._replace(degree=[2, 3, 2]), "equally long, not labels 4, is_core 4, degree 3"),
+        (CLUSTERS[:2], "clusters must be .* as dbscan returns them"),
+        (np.array(CLUSTERS), "as dbscan returns them, not ndarray"),
+        (None, "as dbscan returns them, not NoneType"),
+    ],
+)
+def test_clusters__that_are_none_are_refused_in_a_sentence(clusters, says):
+    with pytest.raises(ArgumentError, match=says):
+        epsjoin.predict_clusters(POINTS, POINTS, clusters, 1.0)
+    pairs = epsjoin.self_join(POINTS, 1.0)
+    with pytest.raises(ArgumentError, match=says):
+        epsjoin.update_clusters(clusters, pairs, pairs, IDS, IDS, 2)
+
+
+def test_clusters__may_be_lists():
+    lists, pairs = [column.tolist() for column in CLUSTERS], epsjoin.self_join(POINTS, 1.0)
+    assert epsjoin.predict_clusters(POINTS, POINTS, lists, 1.0).tolist() == lists[0]
+    assert epsjoin.update_clusters(lists, pairs, pairs, IDS, IDS, 2).labels.tolist() == lists[0]

@@ -278,6 +278,8 @@ def test_fold__looks_for_other_core_points_only_where_the_smallest_was_a_name() 
     [
         (np.zeros((2, 3), np.int64), r"run 0 must be \(ids, labels\)"),
         (([1, 2],), r"run 0 must be \(ids, labels\)"),
+        (5, r"run 0 must be \(ids, labels\)"),
+        (None, r"run 0 must be \(ids, labels\)"),
         (([1, 2], [0]), "equally long, not ids of run 0 2, labels 1$"),
         (([1, 2], [0, 0], [True]), "equally long, not ids of run 0 2, labels 2, is_core 1$"),
         (([1, 1], [0, 0]), "ids of run 0 must be distinct: id 1 comes twice"),
@@ -293,6 +295,12 @@ def test_name_clusters__says_what_is_wrong_with_a_run(run: Any, sentence: str) -
         match_clusters(run, ([1, 2], [0, 0]))
     with pytest.raises(ArgumentError, match=sentence.replace("run 0", "now")):
         match_clusters(([1, 2], [0, 0]), run)
+
+
+@pytest.mark.parametrize("runs", [5, None])
+def test_name_clusters__says_that_runs_are_several(runs: Any) -> None:
+    with pytest.raises(ArgumentError, match="runs must be clusterings, one after another"):
+        name_clusters(runs)
 
 
 @pytest.mark.parametrize("among", ["nothing", "landmarks"])

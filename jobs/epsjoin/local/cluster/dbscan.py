@@ -32,7 +32,14 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.cluster import density
 from epsjoin.kernels.cluster.density import EndPairs, Ends
-from epsjoin.local.arguments import as_array, check_count, check_points
+from epsjoin.local.arguments import (
+    as_array,
+    bool_column,
+    check_count,
+    check_lengths,
+    check_points,
+    int_column,
+)
 from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.join.arrays import iter_self_join
 from epsjoin.local.metric import Metric
@@ -55,6 +62,43 @@ class Dbscan(NamedTuple):
     labels: Ints
     is_core: Bools
     degree: Ints | Floats
+
+
+def check_dbscan(clusters: Dbscan) -> Dbscan:
+    """Return clusters as callers pass them as arrays; without a copy where that is possible.
+
+    Raises
+    ------
+    ArgumentError
+        They are not three columns of one length, of the types of :class:`Dbscan`; a label is none of as many
+        points; a core point has no cluster, or a cluster no core point.
+    """
+    if not isinstance(clusters, (tuple, list)) or len(clusters) != 3:
+        raise ArgumentError(
+            "clusters must be (labels, is_core, degree), as dbscan returns them, not "
+            f"{type(clusters).__name__}"
+        )
+    labels = int_column("labels of clusters", clusters[0])
+    is_core = bool_column("is_core of clusters", clusters[1])
+    degree = as_array("degree of clusters", clusters[2])
+    if degree.ndim != 1 or (degree.size and degree.dtype.kind not in "iuf"):
+        raise ArgumentError(
+            f"degree of clusters must be a one-dimensional array of numbers, not {degree.ndim}-dimensional "
+            f"{degree.dtype}"
+        )
+    check_lengths(labels=labels, is_core=is_core, degree=degree)
+    is_wrong = (labels < NOISE) | (labels >= len(labels)) | (is_core & (labels == NOISE))
+    if not is_wrong.any():
+        has_core = np.zeros(len(labels) + 1, np.bool_)  # the last place is that of noise
+        has_core[labels[is_core]] = has_core[NOISE] = True
+        is_wrong = ~has_core[labels]
+    if is_wrong.any():
+        row = int(is_wrong.argmax())
+        raise ArgumentError(
+            f"labels of clusters must be from 0 to {len(labels) - 1} with a core point each, or {NOISE} for "
+            f"noise, which has none; row {row} has {labels[row]}"
+        )
+    return Dbscan(labels, is_core, degree)
 
 
 def dbscan(

@@ -9,7 +9,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Ints
 from epsjoin.kernels.cluster.density import EndPairs, find_nearest_cores
 from epsjoin.local.arguments import check_points
-from epsjoin.local.cluster.dbscan import Dbscan
+from epsjoin.local.cluster.dbscan import Dbscan, check_dbscan
 from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.join.arrays import iter_join
 from epsjoin.local.metric import Metric
@@ -47,7 +47,7 @@ def predict_clusters(
     Raises
     ------
     ArgumentError
-        As :func:`epsjoin.join`; or the clusters are not those of as many points.
+        As :func:`epsjoin.join`; or the clusters are none, or not those of as many points.
 
     See Also
     --------
@@ -65,8 +65,8 @@ def predict_clusters(
     >>> predict_clusters([[1.5], [3.0], [9.0]], points, clusters, eps=1.0).tolist()
     [0, -1, -1]
     """
-    known = check_points("points", points)
-    if clusters.labels.shape != (len(known),) or clusters.is_core.shape != (len(known),):
+    known, clusters = check_points("points", points), check_dbscan(clusters)
+    if len(clusters.labels) != len(known):
         raise ArgumentError(
             f"clusters must be those of the points, {len(known)}, not of {len(clusters.labels)}"
         )

@@ -37,7 +37,7 @@ from epsjoin.kernels.cluster.union_find import unite_all
 from epsjoin.kernels.cluster.update import NEW, STAYED, compare_pairs, is_sorted
 from epsjoin.kernels.ids import IdIndex, index_ids, rows_of
 from epsjoin.local.arguments import check_count, int_column
-from epsjoin.local.cluster.dbscan import Dbscan
+from epsjoin.local.cluster.dbscan import Dbscan, check_dbscan
 from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.sweep.pairs import Pairs, check_pairs
 from epsjoin.local.sweep.sweeping import Counters
@@ -76,8 +76,8 @@ def update_clusters(
     Raises
     ------
     ArgumentError
-        Ids do not ascend; the clusters are not one row per id, or not of these pairs and this min_pts; pairs
-        are not sorted, or name an id that is none of theirs.
+        Ids do not ascend; the clusters are none, not one row per id, or not of these pairs and this min_pts;
+        pairs are not sorted, or name an id that is none of theirs.
 
     See Also
     --------
@@ -104,7 +104,7 @@ def update_clusters(
         _check_ids(f"ids_{at}", ids) for at, ids in (("before", ids_before), ("now", ids_now))
     )
     old, new = _check_sorted_pairs("pairs_before", pairs_before), _check_sorted_pairs("pairs_now", pairs_now)
-    _check_clusters(clusters, old_ids, old, min_pts)
+    clusters = _check_clusters(clusters, old_ids, old, min_pts)
     is_dropped = np.zeros(len(old.left), np.bool_)
     change = compare_pairs(*old, *new, is_dropped)
     at_before, at_now = index_ids(old_ids), index_ids(new_ids)
@@ -194,21 +194,24 @@ def _check_sorted_pairs(name: str, pairs: Pairs) -> Pairs:
     return checked
 
 
-def _check_clusters(clusters: Dbscan, ids: Ints, pairs: Pairs, min_pts: int) -> None:
-    for column in clusters:
-        if len(column) != len(ids):
-            raise ArgumentError(
-                f"clusters must have a row for each of ids_before, {len(ids)}, not {len(column)}"
-            )
-    if clusters.degree.dtype.kind != "i":
+def _check_clusters(clusters: Dbscan, ids: Ints, pairs: Pairs, min_pts: int) -> Dbscan:
+    """Return the clusters before as arrays, the degrees as int64."""
+    checked = check_dbscan(clusters)
+    if len(checked.labels) != len(ids):
+        raise ArgumentError(
+            f"clusters must have a row for each of ids_before, {len(ids)}, not {len(checked.labels)}"
+        )
+    if len(ids) and checked.degree.dtype.kind == "f":
         raise ArgumentError("clusters must be those of points without sample weights")
-    if ((clusters.degree >= min_pts) != clusters.is_core).any():
+    degree = int_column("degree of clusters", checked.degree)
+    if ((degree >= min_pts) != checked.is_core).any():
         raise ArgumentError(f"clusters must be of the same min_pts, {min_pts}")
-    degrees = int(clusters.degree.sum()) - len(ids)
+    degrees = int(degree.sum()) - len(ids)
     if degrees != 2 * len(pairs.left):
         raise ArgumentError(
             f"clusters must be those of pairs_before, {len(pairs.left)}; their degrees are of {degrees / 2:g}"
         )
+    return checked._replace(degree=degree)
 
 
 def _check_kept(pairs: Pairs, is_unknown: Bools) -> None:

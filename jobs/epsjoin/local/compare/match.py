@@ -11,7 +11,7 @@ import numpy.typing as npt
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.kernels.ids import IdIndex, index_ids
-from epsjoin.local.arguments import check_lengths, index_distinct, int_column
+from epsjoin.local.arguments import bool_column, check_lengths, index_distinct, int_column
 from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.compare.events import Events
 from epsjoin.local.compare.flows import Flows, count_flows
@@ -130,6 +130,8 @@ def name_clusters(runs: Iterable[Labelled]) -> list[Matched]:
     >>> [each.events.event.tolist() for each in found]
     [[], ['dissolved'], ['born']]
     """
+    if not isinstance(runs, Iterable):
+        raise ArgumentError(f"runs must be clusterings, one after another, not {type(runs).__name__}")
     return _name_all((f"run {number}", run) for number, run in enumerate(runs))
 
 
@@ -163,7 +165,7 @@ _NO_RECORDS = _Records(index_ids(np.empty(0, np.int64)), np.empty(0, np.int64), 
 
 
 def _check_run(name: str, run: Labelled) -> _Records:
-    if isinstance(run, np.ndarray) or len(run) not in (2, 3):
+    if isinstance(run, np.ndarray) or not isinstance(run, Sequence) or len(run) not in (2, 3):
         raise ArgumentError(
             f"{name} must be (ids, labels) or (ids, labels, is_core); where rows are the same records "
             "in all runs, ids are range(n)"
@@ -172,14 +174,9 @@ def _check_run(name: str, run: Labelled) -> _Records:
         int_column(f"{column} of {name}", values)
         for column, values in zip(("ids", "labels"), run, strict=False)
     )
-    columns = {f"ids of {name}": ids, "labels": labels}
+    columns: dict[str, Ints | Bools] = {f"ids of {name}": ids, "labels": labels}
     is_core = np.ones(labels.size, np.bool_)
     if len(run) == 3:
-        is_core = columns["is_core"] = np.asarray(run[2])
-    if is_core.dtype != np.bool_ or is_core.ndim != 1:
-        raise ArgumentError(
-            f"is_core of {name} must be a one-dimensional array of bool, not "
-            f"{is_core.ndim}-dimensional {is_core.dtype}"
-        )
+        is_core = columns["is_core"] = bool_column(f"is_core of {name}", run[2])
     check_lengths(**columns)
     return _Records(index_distinct(ids, f"ids of {name}"), labels, is_core & (labels != NOISE))
