@@ -8,6 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +18,7 @@ from hypothesis import strategies as st
 from epsjoin.errors import ArgumentError
 from epsjoin.local.windows.batches import Counts
 from epsjoin.local.windows.kinds import VALUE_KINDS
+from epsjoin.local.windows.row_window import RowWindow
 from epsjoin.local.windows.value_window import ValueWindow
 from tests.open_sets import DATA
 from tests.oracles import examples
@@ -307,6 +311,53 @@ def test_types_of_frequencies__are_new_and_gone_as_other_programs_found() -> Non
         assert [[counts.values[place], counts.rows[place]] for place in most] == expected[
             "most_frequent_in_window"
         ]
+
+
+LARGE = [2**53 + 1, None, 2**53]
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        (polars.Series(LARGE), LARGE),
+        (pa.array(LARGE), LARGE),
+        (pa.chunked_array([LARGE[:1], LARGE[1:]]), LARGE),
+        (pd.Series(LARGE, index=[5, 5, 6], dtype="Int64"), LARGE),
+        (pd.Index(LARGE, dtype="Int64"), LARGE),
+        (pd.array(LARGE, "Int64"), LARGE),
+        (pd.Series(LARGE, dtype=pd.ArrowDtype(pa.int64())), LARGE),
+        (pa.array([None, None], pa.int64()), [None, None]),
+        (pa.array([], pa.int64()), []),
+        (polars.Series([1.5, None, math.nan]), [1.5, None, math.nan]),
+        (pa.array([1.5, None, math.nan]), [1.5, None, math.nan]),
+        (pd.Series([True, None], dtype="boolean"), [True, None]),
+        (pd.Series(["a", None, "b"], dtype="string"), ["a", None, "b"]),
+        (pd.Series(["a", None, "b"], dtype="category"), ["a", None, "b"]),
+        (polars.Series(["a", None, "b"], dtype=polars.Categorical), ["a", None, "b"]),
+        (np.array(["a", None, "b"], np.dtypes.StringDType(na_object=None)), ["a", None, "b"]),
+        (np.array(["a", np.nan, "b"], np.dtypes.StringDType(na_object=np.nan)), ["a", None, "b"]),
+        (np.array(["a", "b"], np.dtypes.StringDType()), ["a", "b"]),
+        (pd.Series([1.5, math.nan]), [1.5, math.nan]),  # of NumPy's floats, which have no nulls
+    ],
+)
+def test_windows__have_the_nulls_of_columns_as_missing(column: Any, values: list[Any]) -> None:
+    counts, expected = ValueWindow.count(column), ValueWindow.count(values)
+    assert items(counts) == items(expected)
+    assert counts.values.dtype == expected.values.dtype or not len(counts.values)
+    assert counts.missing == expected.missing
+    window = RowWindow(1)
+    window.push(column, range(len(values)))
+    for row, value in enumerate(values):
+        if value is not None:
+            assert window.of(value).tolist() == [row]
+
+
+@pytest.mark.parametrize(
+    "table", [pd.DataFrame({"a": pd.array([1, None])}), polars.DataFrame({"a": [1, None]})]
+)
+def test_value_window__takes_no_tables(table: Any) -> None:
+    with pytest.raises(ArgumentError, match="values must be one-dimensional, not 2-dimensional"):
+        ValueWindow.count(table)
 
 
 def test_value_window__has_one_zero() -> None:

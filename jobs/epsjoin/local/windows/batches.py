@@ -28,6 +28,8 @@ _DTYPES: dict[str, np.dtype[Any]] = {
 }
 """What values can be."""
 
+_NULLS = (("is_null", "drop_nulls"), ("is_null", "drop_null"), ("isna", "dropna"))
+"""Which rows of a column are null, and the others: methods of polars, of Arrow, and of pandas."""
 
 _FEW = 1 << 13
 """Up to so many numbers are sorted to count them: NumPy's hash table takes longer."""
@@ -67,7 +69,7 @@ def split_missing(name: str, values: npt.ArrayLike) -> tuple[Values, Bools]:
     ----------
     name : the argument's name, for the error.
     values : (n,) integers, floats, booleans or texts, not several of these; None is no value, nor is a
-        masked one.
+        masked one, nor a null of Arrow, of polars, or of pandas' own types.
 
     Returns
     -------
@@ -80,6 +82,32 @@ def split_missing(name: str, values: npt.ArrayLike) -> tuple[Values, Bools]:
         The values are not one-dimensional, of several kinds, or of none that a window holds; an integer is
         beyond int64.
     """
+    there, is_null = _without_nulls(values)
+    array, is_none = _split_nones(name, there)
+    if is_null is None:
+        return array, is_none
+    is_missing = is_null.copy()
+    is_missing[~is_null] = is_none
+    return array, is_missing
+
+
+def _without_nulls(values: Any) -> tuple[Any, Bools | None]:
+    """Return the rows of a column that are not null, and which are, if it has such rows and knows them.
+
+    As an array it would make numbers of them, and floats of integers beside them.
+    """
+    for ask, leave_out in _NULLS:
+        if isinstance(getattr(values, "dtype", None), np.dtype):
+            break  # pandas' columns of NumPy's types have none: NaN is a number
+        if hasattr(values, ask) and hasattr(values, leave_out):
+            is_null = np.asarray(getattr(values, ask)(), np.bool_)
+            if is_null.ndim == 1 and is_null.any():
+                return getattr(values, leave_out)(), is_null
+    return values, None
+
+
+def _split_nones(name: str, values: npt.ArrayLike) -> tuple[Values, Bools]:
+    """Do what :func:`split_missing` does where no row is null."""
     if isinstance(values, np.ma.MaskedArray):
         is_masked, values = np.ma.getmaskarray(values), values.data.astype(object)
         values[is_masked] = None
@@ -88,7 +116,10 @@ def split_missing(name: str, values: npt.ArrayLike) -> tuple[Values, Bools]:
         raise ArgumentError(f"{name} must be one-dimensional, not {array.ndim}-dimensional")
     is_missing = np.zeros(len(array), np.bool_)
     if array.dtype.kind in "UT":
-        return array.astype(TEXT), is_missing
+        has_missing, array = hasattr(array.dtype, "na_object"), array.astype(TEXT)
+        if has_missing:
+            is_missing = np.fromiter((not isinstance(text, str) for text in array), np.bool_, len(array))
+        return array[~is_missing], is_missing
     if array.dtype == object:
         is_missing = np.fromiter((value is None for value in array), np.bool_, len(array))
         array = _as_one_type(name, array[~is_missing])

@@ -78,7 +78,7 @@ class RowWindow:
 
         Parameters
         ----------
-        values : (n,) values, as for :meth:`ValueWindow.push`; rows whose value is None are not kept.
+        values : (n,) values, as for :meth:`ValueWindow.push`; rows without a value are not kept.
         row_ids : (n,) integers, whatever the caller knows the rows by; equal ones are not looked for.
 
         Raises

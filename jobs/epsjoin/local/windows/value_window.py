@@ -120,8 +120,8 @@ class ValueWindow:
         Parameters
         ----------
         values : (n,) integers, floats, booleans or texts, all of one kind and of the kind of the batches
-            before; None is no value. A batch may be empty. Or its :class:`Counts`, where somebody has counted
-            it.
+            before; None is no value, nor is a null of Arrow, of polars, or of pandas' own types. A batch may
+            be empty. Or its :class:`Counts`, where somebody has counted it.
 
         Raises
         ------
