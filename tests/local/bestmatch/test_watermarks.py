@@ -95,6 +95,14 @@ def test_observe__of_no_rows_changes_nothing() -> None:
         assert after.at == -math.inf
 
 
+def test_read_ahead__of_more_rows_than_come_takes_no_memory_for_them() -> None:
+    before, after = Watermark(ReadAhead(10**12)).observe(np.array([1.0, 0.0]))
+    assert before.tolist() == [-math.inf] * 2
+    before, after = after.observe(np.array([5.0]))
+    assert (before.tolist(), after.at) == ([-math.inf], -math.inf)
+    assert (after.highest, after.disorder) == (5.0, 1.0)
+
+
 @pytest.mark.parametrize("c", [-1, math.inf, math.nan, True, "5", None])
 def test_within__refuses_what_is_no_lateness(c: object) -> None:
     with pytest.raises(ArgumentError, match=r"Within needs a finite c of at least 0, not"):

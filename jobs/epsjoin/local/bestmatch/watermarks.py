@@ -146,7 +146,7 @@ class Watermark:
     punctuated : the bound that the punctuations alone give.
     highest : the largest value so far.
     disorder : the largest distance of a value below the highest before it: what ``Within`` had to allow.
-    last : (reach - 1,) the last values, from which the next bound is made, too.
+    last : the last values, ``reach - 1`` at most, from which the next bound is made, too.
     """
 
     order: Order
@@ -175,9 +175,14 @@ class Watermark:
         """
         if not len(values):
             return values, self
-        last = np.full(self.order.reach - 1, -math.inf) if self.last is None else self.last
-        known = np.concatenate((last, values))
-        marks = np.maximum.accumulate(np.concatenate(([self.at], self.order.bounds(known))))
+        reach = self.order.reach
+        known = values if self.last is None else np.concatenate((self.last, values))
+        bounds = np.full(
+            len(values), -math.inf
+        )  # of the first rows, with fewer before them, nothing is known
+        if len(known) >= reach:
+            bounds[reach - 1 - len(known) :] = self.order.bounds(known)
+        marks = np.maximum.accumulate(np.concatenate(([self.at], bounds)))
         highest = np.maximum.accumulate(np.concatenate(([self.highest], values)))
         gaps = _gap(highest[:-1], values)
         after = replace(
@@ -185,7 +190,7 @@ class Watermark:
             at=float(marks[-1]),
             highest=float(highest[-1]),
             disorder=float(gaps.max(initial=self.disorder)),
-            last=known[len(known) - len(last) :].copy(),
+            last=known[max(0, len(known) - reach + 1) :].copy(),
         )
         return marks[:-1], after
 
