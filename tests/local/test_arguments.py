@@ -13,7 +13,7 @@ import scipy.sparse
 import epsjoin
 from epsjoin.errors import ArgumentError
 from epsjoin.local import arguments
-from epsjoin.local.arguments import as_number, check_points, int_column
+from epsjoin.local.arguments import as_number, check_count, check_points, check_seed, int_column
 
 _BEYOND = 10**400  # an integer that float64 cannot come near
 
@@ -151,3 +151,41 @@ def test_as_number__is_nan_for_all_else(given):
 def test_number__of_another_kind_is_refused_in_a_sentence(call):
     with pytest.raises(ArgumentError, match="must be|needs"):
         call()
+
+
+@pytest.mark.parametrize(
+    "value", [2**63, np.uint64(2**63), 10**30, 10**5000], ids=["2^63", "uint64", "10^30", "10^5000"]
+)
+def test_check_count__refuses_what_int64_does_not_hold(value):
+    assert check_count("k", 2**63 - 1) == 2**63 - 1
+    with pytest.raises(
+        ArgumentError, match="k must be a whole number of at most 9,223,372,036,854,775,807, not"
+    ):
+        check_count("k", value)
+
+
+def test_check_seed__takes_seeds_of_any_size():
+    assert check_seed("seed", 10**30) == 10**30
+    assert epsjoin.estimate(np.eye(9), 1.0, seed=2**100).pairs == 0
+    with pytest.raises(ArgumentError, match="seed must be a whole number, at least 0, not -1"):
+        check_seed("seed", -1)
+
+
+_TREE = epsjoin.Trees.from_brackets(["{a}"])
+_NO_TREES = epsjoin.Trees.from_brackets([])
+
+
+@pytest.mark.parametrize("number", [10**30, 2**62])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda k: epsjoin.knn_join(np.empty((0, 2)), np.eye(2), k),
+        lambda k: epsjoin.Index(np.eye(2)).knn(np.empty((0, 2)), k),
+        lambda k: epsjoin.tree_knn(_NO_TREES, _TREE, k),
+        lambda k: epsjoin.tree_join(_TREE, 1, bins=(k, 2)),
+        lambda k: epsjoin.string_join(["a", "b"], 1, bins=k),
+    ],
+)
+def test_number_of_columns__that_no_array_has_is_refused_in_a_sentence(call, number):
+    with pytest.raises(ArgumentError, match=r"(k|n|bins) must be a whole number of at most 4,294,967,296"):
+        call(number)

@@ -93,6 +93,8 @@ def test_join__reads_halves_of_surrogate_pairs() -> None:
         ({"q": 0}, "q must be a whole number, at least 1"),
         ({"bins": 0}, "bins must be"),
         ({"strings": "ab"}, "strings must be a list of strings, not one str"),
+        ({"strings": 5}, "strings must be a list of strings, not one int"),
+        ({"other": 5}, "other must be a list of strings, not one int"),
         ({"strings": ["a", None]}, "strings must be strings; row 1 is NoneType"),
         ({"other": [b"a"]}, "other must be strings; row 0 is bytes"),
     ],

@@ -17,6 +17,10 @@ from epsjoin.kernels.ranges import Ranges, in_one_range
 
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 """Types of the objects that are points' coordinates."""
+MOST_COLUMNS = 1 << 32
+"""Largest number of columns that a caller may ask for; of 2**60 NumPy makes not even an empty array."""
+_MOST = 2**63 - 1
+"""Largest count, which int64 holds; kernels take no others."""
 _LOOKED_AT = 1 << 16
 """Number of coordinates that are looked at in one call of NumPy."""
 
@@ -112,17 +116,30 @@ def check_lengths(**columns: npt.NDArray[np.generic]) -> None:
         raise ArgumentError(f"columns of one table must be equally long, not {lengths}")
 
 
-def check_count(name: str, value: object, least: int = 1) -> int:
-    """Return ``value`` as an int, if it is a whole number of at least ``least``.
+def check_count(name: str, value: object, least: int = 1, most: float = _MOST) -> int:
+    """Return ``value`` as an int, if it is a whole number from ``least`` to ``most``.
 
     Raises
     ------
     ArgumentError
-        The value is not a whole number, or below ``least``.
+        The value is not a whole number, or not in this range.
     """
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
         raise ArgumentError(f"{name} must be a whole number, at least {least}, not {value!r}")
+    if value > most:  # which may have more digits than Python prints
+        raise ArgumentError(f"{name} must be a whole number of at most {most:,}, not a larger one")
     return int(value)
+
+
+def check_seed(name: str, value: object) -> int:
+    """Return ``value`` as an int, if it is a whole number of at least 0, however large.
+
+    Raises
+    ------
+    ArgumentError
+        The value is not a whole number, or negative.
+    """
+    return check_count(name, value, 0, math.inf)
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:

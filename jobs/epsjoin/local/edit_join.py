@@ -6,6 +6,7 @@ distance: pairs of points within k times that are the candidates (ADR 53).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -54,7 +55,8 @@ class EditJoin(NamedTuple):
             An argument has a wrong type or value.
         """
         threads, counted = check_n_jobs(n_jobs), check_counters(counters)
-        return cls(of, check_count("k", k, 0), check_count("max_pairs", max_pairs, 0), threads, counted)
+        k = check_count("k", k, 0, math.inf)  # joins lower it to what is farthest apart
+        return cls(of, k, check_count("max_pairs", max_pairs, 0), threads, counted)
 
     def refuse_more(self, n_pairs: int) -> None:
         """Refuse so many pairs, if they are more than are allowed.

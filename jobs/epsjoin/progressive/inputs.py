@@ -10,7 +10,7 @@ import numpy as np
 
 from epsjoin.errors import ArgumentError, DataRefusedError, needing_extra
 from epsjoin.kernels.arrays import Ints
-from epsjoin.local.arguments import check_count, int_column
+from epsjoin.local.arguments import check_seed, int_column
 from epsjoin.local.progressive.sources import ArraySource, Chunk, IteratorSource, Source
 
 _BATCH_ROWS = 1 << 14
@@ -39,7 +39,7 @@ def open_input(
         The file cannot be read.
     """
     if shuffle is not None:
-        check_count("shuffle", shuffle, 0)
+        check_seed("shuffle", shuffle)
     if isinstance(table, (str, Path)):
         path = Path(table)
         if not path.is_file():

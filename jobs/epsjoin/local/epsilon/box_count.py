@@ -28,7 +28,7 @@ import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Ints
-from epsjoin.local.arguments import check_count, check_points
+from epsjoin.local.arguments import check_points, check_seed
 from epsjoin.local.epsilon.power_law import (
     BY_HAND,
     MAX_PAIR_FRACTION,
@@ -151,7 +151,7 @@ def box_counts(points: npt.ArrayLike, seed: int = 0) -> BoxCounts:
         )
     # One contiguous row per axis, in units of the cube's side.
     unit = np.ascontiguousarray(((values - low) / width).T)
-    group = jackknife_groups(n, check_count("seed", seed, 0))
+    group = jackknife_groups(n, check_seed("seed", seed))
     ranks = (np.unique(axis, return_inverse=True)[1].astype(np.uint64) for axis in values.T)
     equal = _count_boxes(_hash_cells(ranks, n), group)
     levels = []

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.arguments import check_count, check_points
+from epsjoin.local.arguments import check_count, check_points, check_seed
 from epsjoin.local.epsilon.border import fit_without_border
 from epsjoin.local.epsilon.epsilon_fit import EpsilonFit
 from epsjoin.local.epsilon.power_law import (
@@ -113,7 +113,7 @@ def fit_epsilon(
     values = check_points("points", points)
     chosen.check(values, "points")
     sample_rows, max_k = check_count("sample_rows", sample_rows, 2), check_count("max_k", max_k)
-    seed = check_count("seed", seed, 0)
+    seed = check_seed("seed", seed)
     n_rows = len(values) if n_rows is None else check_count("n_rows", n_rows, len(values))
     if right is not None:
         others = check_points("right", right)

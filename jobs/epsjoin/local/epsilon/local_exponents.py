@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.local.arguments import as_number, check_count, check_points, int_column
+from epsjoin.local.arguments import as_number, check_count, check_points, check_seed, int_column
 from epsjoin.local.epsilon.fit import fit_epsilon
 from epsjoin.local.metric import Metric, get_metric
 
@@ -103,7 +103,7 @@ def local_exponents(
     wanted = as_number(neighbours)
     if not 0 < wanted < math.inf:
         raise ArgumentError(f"neighbours must be above 0 and below infinity, not {neighbours!r}")
-    sample_rows, seed = check_count("sample_rows", sample_rows, 2), check_count("seed", seed, 0)
+    sample_rows, seed = check_count("sample_rows", sample_rows, 2), check_seed("seed", seed)
     chosen = get_metric(metric)
     chosen.check(values, "points")
     if labels is None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Ints
-from epsjoin.local.arguments import as_number, check_choice, check_count
+from epsjoin.local.arguments import as_number, check_choice, check_count, check_seed
 from epsjoin.local.plan.own_rule import OwnRule, Rule
 from epsjoin.local.plan.rules import SplitRule, make_split_rule, parse_split_rule
 from epsjoin.params import CUTS, DECISIONS
@@ -73,8 +73,9 @@ class Cuts:
 
     def __post_init__(self) -> None:
         check_choice("cuts", self.kind, CUTS)
-        for name, least in (("n_parts", 1), ("sample_rows", 1), ("seed", 0)):
-            check_count(name, getattr(self, name), least)
+        for name in ("n_parts", "sample_rows"):
+            check_count(name, getattr(self, name))
+        check_seed("seed", self.seed)
         for name, least in (("k", 0), ("msl", 0), ("most_part_rows", 1)):
             if getattr(self, name) is not None:
                 check_count(name, getattr(self, name), least)

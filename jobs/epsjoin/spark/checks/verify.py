@@ -21,7 +21,7 @@ from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File
 from epsjoin.lake.sample import sample_stored
 from epsjoin.lake.schemas import parse_ddl
-from epsjoin.local.arguments import check_count
+from epsjoin.local.arguments import check_count, check_seed
 from epsjoin.local.verify import (
     Cells,
     Ids,
@@ -99,7 +99,7 @@ def verify_tables(job: Job, request: Request) -> dict[str, float]:
     """
     check_count("--points", request.points)
     check_count("--cells", request.cells, 0)
-    check_count("--seed", request.seed, 0)
+    check_seed("--seed", request.seed)
     lake, run = job.lake, job.run
     if lake.source.tree:
         raise ArgumentError(
