@@ -11,7 +11,7 @@ import numpy as np
 
 from epsjoin.errors import ArgumentError, needing_extra
 from epsjoin.kernels.arrays import Bools
-from epsjoin.local.arguments import check_choice
+from epsjoin.local.arguments import as_number, check_choice
 from epsjoin.local.differ.disk import Disk
 from epsjoin.local.differ.methods import METHODS
 from epsjoin.local.differ.order import distance, missed_probability, waiting
@@ -151,12 +151,14 @@ def snapshot_diff(
         raise ArgumentError(
             f"digest_bits must be one of {', '.join(map(str, DIGEST_BITS))}, not {digest_bits!r}"
         )
-    if not 0 < memory_mb < math.inf:
+    if not 0 < as_number(memory_mb) < math.inf:
         raise ArgumentError(f"memory_mb must be a number above 0, not {memory_mb!r}")
     if len(set(keys)) < len(keys):
         raise ArgumentError(f"key names a column twice: {', '.join(keys)}")
     distances = [*near.values()] if isinstance(near, Mapping) else [] if near is None else [near]
-    if near is not None and not (keys and distances and all(0 <= each < math.inf for each in distances)):
+    if near is not None and not (
+        keys and distances and all(0 <= as_number(each) < math.inf for each in distances)
+    ):
         raise ArgumentError(f"near must be a distance, at least 0, or several, with a key; it is {near!r}")
     if isinstance(near, Mapping) and near_columns:
         raise ArgumentError("near_columns go with one distance; criteria name their columns themselves")

@@ -210,7 +210,9 @@ def test_filter__loses_no_pair_at_the_border_of_large_and_small_numbers():
         ({"eps": [1.0]}, r"eps must be one number, or one per column \(2\)"),
         ({"eps": -1.0}, "eps must be a number of at least 0, which may be infinite, not"),
         ({"eps": math.nan}, "eps must be a number of at least 0"),
+        ({"eps": [[1], [1, 2]]}, "eps must have rows of one length"),
         ({"orders": []}, "at least one order"),
+        ({"orders": Closest(0)}, r"orders must be a list of orders, .* not Closest\(columns=\(0,\)"),
         ({"orders": ["nearest"]}, "orders must be Closest, Own, Subset or OwnOrder, not 'nearest'"),
         ({"orders": [Closest(2)]}, "needs column 2, the last one is 1"),
         ({"orders": [Closest(0, eps=1), Own(lambda x, _: x[:1, 0])]}, "must return 4 numbers, one per pair"),
@@ -244,8 +246,9 @@ def test_closest__refuses_what_no_metric_decides():
         Closest(0, metric="haversine")
     with pytest.raises(ArgumentError, match="eps = 0 has no exact meaning for haversine"):
         Closest((0, 1), eps=0, metric="haversine")
-    with pytest.raises(ArgumentError, match="columns must be numbers of columns"):
-        Closest(())
+    for columns in ((), True, (0, np.True_), None, 1.5, "a", -1):
+        with pytest.raises(ArgumentError, match="columns must be numbers of columns"):
+            Closest(columns)
     with pytest.raises(ArgumentError, match="left: haversine needs a latitude from -90 to 90"):
         bestmatch_join([[91.0, 0.0]], [[0.0, 0.0]], orders=[Closest((0, 1), eps=5.0, metric="haversine")])
 

@@ -205,7 +205,9 @@ def test_value_window__says_which_values_it_does_not_hold(values: Any, sentence:
 
 
 @pytest.mark.parametrize(
-    "groups", [[], [2, 1], [1, 1], [None], [1, "a"]], ids=["none", "descending", "equal", "missing", "mixed"]
+    "groups",
+    [[], [2, 1], [1, 1], [None], [1, "a"], [math.nan], [1.0, math.nan]],
+    ids=["none", "descending", "equal", "missing", "mixed", "NaN", "NaN at the end"],
 )
 def test_value_window__refuses_groups_that_are_no_ranges(groups: list[Any]) -> None:
     with pytest.raises(ArgumentError, match="groups"):
@@ -223,6 +225,21 @@ def test_value_window__refuses_groups_that_are_no_ranges(groups: list[Any]) -> N
 def test_value_window__refuses_kinds_that_there_are_not(kind: str, groups: Any, sentence: str) -> None:
     with pytest.raises(ArgumentError, match=f"kind must be merged or, {sentence}"):
         ValueWindow(1, groups, kind=kind)
+
+
+@pytest.mark.parametrize("q", ["a", None, [0.5], np.array([0.2, 0.3]), math.nan, 1.5, True])
+def test_quantile__refuses_what_is_no_fraction(q: Any) -> None:
+    window = ValueWindow(1)
+    window.push([1, 2, 3])
+    assert window.quantile(np.float32(0.5)) == 2
+    with pytest.raises(ArgumentError, match="q must be between 0 and 1, not"):
+        window.quantile(q)
+
+
+@pytest.mark.parametrize("missing", [None, "a", 1.5, -1, True])
+def test_value_window__refuses_counts_whose_missing_are_no_number_of_rows(missing: Any) -> None:
+    with pytest.raises(ArgumentError, match="missing of counts must be a whole number, at least 0, not"):
+        ValueWindow(1).push(Counts(np.array([1]), np.array([1]), missing))
 
 
 def test_value_window__compares_only_what_can_be_compared() -> None:

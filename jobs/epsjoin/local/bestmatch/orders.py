@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats
 from epsjoin.kernels.dominance import Masks
-from epsjoin.local.arguments import as_number
+from epsjoin.local.arguments import as_array, as_number
 from epsjoin.local.metric import Metric, get_metric
 
 PairRows = tuple[Floats, Floats]
@@ -49,9 +49,9 @@ class Closest:
     metric: str | Metric | None = None
 
     def __post_init__(self) -> None:
-        columns = (self.columns,) if isinstance(self.columns, (int, np.integer)) else tuple(self.columns)
-        is_number = [isinstance(column, (int, np.integer)) and column >= 0 for column in columns]
-        if not columns or not all(is_number):
+        columns = tuple(self.columns) if np.iterable(self.columns) else (self.columns,)
+        is_number = [isinstance(each, (int, np.integer)) and each >= 0 for each in columns]
+        if not columns or not all(is_number) or any(isinstance(each, bool) for each in columns):
             raise ArgumentError(
                 f"columns must be numbers of columns, counted from 0, one at least, not {self.columns!r}"
             )
@@ -192,11 +192,13 @@ def orders_of(eps: float | ArrayLike | None, orders: Sequence[Order] | None, d: 
             "pass either eps, one criterion per column, or orders, whose Closest have an eps of their own"
         )
     if orders is None:
-        # not None, as was asked above
-        each = np.broadcast_to(np.asarray(eps), (d,)) if np.ndim(eps) == 0 else np.asarray(eps)  # type: ignore[arg-type]
+        given = as_array("eps", eps)  # type: ignore[arg-type]  # not None, as was asked above
+        each = np.broadcast_to(given, (d,)) if given.ndim == 0 else given
         if each.shape != (d,) or each.dtype.kind not in "fiu":
             raise ArgumentError(f"eps must be one number, or one per column ({d}), not {eps!r}")
         return tuple(Closest(column, eps=each[column]) for column in range(d))
+    if not isinstance(orders, Iterable):
+        raise ArgumentError(f"orders must be a list of orders, the first one counts first, not {orders!r}")
     checked = tuple(orders)
     if not checked:
         raise ArgumentError("orders must have at least one order")

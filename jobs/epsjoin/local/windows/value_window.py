@@ -13,7 +13,7 @@ import numpy.typing as npt
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.kernels.windows import merge_counts
-from epsjoin.local.arguments import check_count
+from epsjoin.local.arguments import as_number, check_count
 from epsjoin.local.sweep.sweeping import Counters, check_counters
 from epsjoin.local.windows.batches import (
     NO_COUNTS,
@@ -196,8 +196,8 @@ class ValueWindow:
         ArgumentError
             ``q`` is not between 0 and 1.
         """
-        if not 0 <= q <= 1:
-            raise ArgumentError(f"q must be between 0 and 1, not {q}")
+        if not 0 <= as_number(q) <= 1:
+            raise ArgumentError(f"q must be between 0 and 1, not {q!r}")
         values, rows, _ = self.counts()
         if not len(values):
             return None
@@ -302,8 +302,9 @@ def _paper_of(kind: str, n_batches: int, edges: Values | None) -> PaperValues | 
 
 def _check_groups(groups: npt.ArrayLike) -> Values:
     edges, is_missing = split_missing("groups", groups)
-    if is_missing.any() or not len(edges) or not (edges[1:] > edges[:-1]).all():
-        raise ArgumentError("groups must be the ascending edges of ranges, at least one, without None")
+    is_nan = edges != edges  # NaN alone is not itself
+    if is_missing.any() or is_nan.any() or not len(edges) or not (edges[1:] > edges[:-1]).all():
+        raise ArgumentError("groups must be the ascending edges of ranges, at least one, without None or NaN")
     return edges
 
 
@@ -315,10 +316,11 @@ def _check_counts(counts: Counts) -> Counts:
         raise ArgumentError(
             "counts must have distinct values, and the rows of each; None is counted as missing"
         )
-    if counts.missing < 0 or (len(rows) and (rows.dtype.kind not in "iu" or rows.min() < 1)):
-        raise ArgumentError("rows of a value must be an integer of at least 1, missing one of at least 0")
+    if len(rows) and (rows.dtype.kind not in "iu" or rows.min() < 1):
+        raise ArgumentError("rows of a value must be an integer of at least 1")
+    missing = check_count("missing of counts", counts.missing, 0)
     order = np.argsort(values)
-    return Counts(values[order], rows[order].astype(np.int64), int(counts.missing))
+    return Counts(values[order], rows[order].astype(np.int64), missing)
 
 
 def _group(batch: Counts, edges: Values) -> Counts:
