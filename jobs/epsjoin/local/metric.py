@@ -28,7 +28,8 @@ METRICS = {
 ALIASES = {"l1": "manhattan", "cityblock": "manhattan", "l2": "euclidean"}
 """Other names of metrics, as scikit-learn and SciPy have them."""
 
-_SPHERICAL = ("haversine", "haversine_radians")
+_TURNS = {"haversine": 360.0, "haversine_radians": 2.0 * math.pi}
+"""Full turns of a longitude, by the metrics of places (latitude, longitude)."""
 
 _MIN_POWER, _MAX_POWER = 1e-300, 1e300
 """Range of the power of eps that sums are compared with; beyond it are underflow and overflow."""
@@ -71,8 +72,13 @@ class Metric:
 
     @property
     def is_on_sphere(self) -> bool:
-        """Whether points are searched on the unit sphere, not in the space of their own coordinates."""
-        return self.name in (*_SPHERICAL, "cosine")
+        """Whether points are compared on the unit sphere: as directions by cosine, as places by haversine."""
+        return self.name in ("cosine", *_TURNS)
+
+    @property
+    def full_turn(self) -> float:
+        """Full turn of a longitude: 360 for haversine, 2 pi for haversine_radians, else 0."""
+        return _TURNS.get(self.name, 0.0)
 
     @property
     def power(self) -> float:
@@ -102,7 +108,7 @@ class Metric:
         """
         if d < 1:
             raise ArgumentError("points need at least one coordinate")
-        if self.name in _SPHERICAL:
+        if self.name in _TURNS:
             if d != 2:
                 raise ArgumentError(f"{self.name} needs 2 coordinates (lat, lon), not {d}")
             return 3
@@ -175,8 +181,8 @@ class Metric:
                 square = np.einsum("ij,ij->i", points, points, dtype=np.float64)
             bad = ~((square >= _MIN_POWER) & (square <= _MAX_POWER))
             needs = "cosine needs vectors with a length from 1e-150 to 1e150"
-        elif self.name in _SPHERICAL:
-            pole = 90.0 if self.name == "haversine" else math.pi / 2.0
+        elif self.name in _TURNS:
+            pole = self.full_turn / 4.0
             bad = (np.abs(points[:, 0]) > pole) | (np.abs(points[:, 1]) > 4.0 * pole)
             needs = (
                 f"{self.name} needs a latitude from -{pole:g} to {pole:g} "
@@ -222,7 +228,7 @@ class Metric:
         """
         if self.name == "cosine":
             return float(cosine_chord(eps))
-        if self.name in _SPHERICAL:
+        if self.name in _TURNS:
             radius = distances.EARTH_RADIUS_KM if self.name == "haversine" else 1.0
             half_angle = min(eps / (2.0 * radius), math.pi / 2.0)
             return 2.0 * math.sin(half_angle) * (1.0 + _RELATIVE_SLACK) + _SPHERE_SLACK

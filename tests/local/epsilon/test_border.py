@@ -56,6 +56,14 @@ def test_border__is_not_corrected_where_there_is_no_box():
         assert fit.power_law == fit.measured_law
 
 
+def test_border__of_places_is_not_corrected_in_degrees_nor_in_radians():
+    places = twin.cube(size(800), 2, random()) * 5 + 1
+    degrees, radians = fit_epsilon(places, "haversine"), fit_epsilon(np.radians(places), "haversine_radians")
+    assert degrees.power_law == degrees.measured_law
+    assert radians.power_law == radians.measured_law
+    assert radians.exponent == pytest.approx(degrees.exponent, rel=1e-6)
+
+
 def test_border__is_corrected_within_the_shortest_side_only():
     # Wider than a strip is thick, pairs are those of a line: only the smaller radii see two dimensions.
     fit = fit_epsilon(twin.cube(size(1000), 2, random()) * [1.0, 0.02])

@@ -129,6 +129,17 @@ def test_usual__of_longitudes_beyond_180_degrees_is_that_of_the_same_places() ->
     assert [word.split(", ")[0] for word in words] == ["lon -1.2", "lat +0.0", "lon +1.2"]
 
 
+def test_usual__of_places_is_the_same_in_radians() -> None:
+    places = np.column_stack([np.linspace(-4.0, -3.0, 31) ** 2, np.arange(165.0, 196.0)])
+    places[:, 1] = (places[:, 1] + 180.0) % 360.0 - 180.0
+    degrees = Usual.of(places, ("lat", "lon"), get_metric("haversine"))
+    radians = Usual.of(np.radians(places), ("lat", "lon"), get_metric("haversine_radians"))
+    assert np.allclose(radians.centre, np.radians(degrees.centre))
+    assert np.allclose(radians.spread, np.radians(degrees.spread))
+    some = places[[2, 17, 29]]
+    assert radians.describe(np.radians(some)).to_pylist() == degrees.describe(some).to_pylist()
+
+
 def test_usual__of_longitudes_across_180_degrees_counts_the_shorter_way_round() -> None:
     rng = np.random.default_rng(1)
     places = np.column_stack([rng.normal(-17.0, 0.1, 500), rng.normal(180.0, 0.1, 500)])

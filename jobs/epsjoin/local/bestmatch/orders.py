@@ -83,7 +83,7 @@ def _check_eps(eps: object, metric: Metric | None) -> float:
         raise ArgumentError(f"eps must be a number of at least 0, which may be infinite, not {eps!r}")
     if metric is not None and 0 < number < math.inf:
         return metric.check_eps(number)
-    if number == 0 and metric is not None and metric.is_on_sphere:
+    if number == 0 and metric is not None and metric.is_on_sphere:  # distance 0 does not mean equal columns
         raise ArgumentError(
             f"eps = 0 has no exact meaning for {metric.name}; Closest(column, eps=0) of each column "
             "asks for equal values"

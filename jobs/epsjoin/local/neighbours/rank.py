@@ -62,23 +62,24 @@ def robust_spread(points: Floats) -> tuple[Floats, Floats]:
     return centre, MAD_SCALE * np.median(np.abs(points - centre), axis=0)
 
 
-def widest_gap(longitudes: Floats) -> float:
+def widest_gap(longitudes: Floats, turn: float = 360.0) -> float:
     """Find where to cut the circle of longitudes, so that data across 180° stays together.
 
     Parameters
     ----------
-    longitudes : (n,) float64, degrees; at least one.
+    longitudes : (n,) float64; at least one.
+    turn : the full turn in their unit; degrees by default.
 
     Returns
     -------
     float
-        The longitude west of the widest gap, above which 360° are to be subtracted. 180 where a cut there is
-        as good.
+        The longitude west of the widest gap, above which a turn is to be subtracted. Half a turn where a cut
+        there is as good.
     """
     values = np.unique(longitudes)
-    gaps = np.diff(values, append=values[0] + 360.0)
+    gaps = np.diff(values, append=values[0] + turn)
     widest = int(gaps.argmax())
-    return 180.0 if gaps[widest] < max(30.0, 2.0 * gaps[-1]) else float(values[widest])
+    return turn / 2.0 if gaps[widest] < max(turn / 12.0, 2.0 * gaps[-1]) else float(values[widest])
 
 
 def deviating_dimensions(points: npt.ArrayLike, centre: npt.ArrayLike, spread: npt.ArrayLike) -> Deviations:

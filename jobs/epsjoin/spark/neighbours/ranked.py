@@ -41,31 +41,32 @@ class Usual(NamedTuple):
     ----------
     centre, spread : (d,) float64, see :func:`epsjoin.local.neighbours.rank.robust_spread`.
     names : of the dimensions.
-    is_circle : whether the second dimension is a longitude: values differ by the shorter way round.
+    turn : full turn of the second dimension where it is a longitude: values differ by the shorter way round;
+        else 0.
     """
 
     centre: NDArray[np.float64]
     spread: NDArray[np.float64]
     names: tuple[str, ...]
-    is_circle: bool
+    turn: float
 
     @classmethod
     def of(cls, sample: NDArray[np.float64], names: Sequence[str], metric: Metric) -> Usual:
         """Tell what is usual from a sample of the points."""
-        is_circle = metric.name == "haversine"
-        if is_circle and len(sample):
+        turn = metric.full_turn
+        if turn and len(sample):
             sample = sample.copy()
-            sample[:, 1] = (sample[:, 1] + 180.0) % 360.0 - 180.0
-            sample[sample[:, 1] > widest_gap(sample[:, 1]), 1] -= 360.0
-        return cls(*robust_spread(sample), tuple(names), is_circle)
+            sample[:, 1] = (sample[:, 1] + turn / 2.0) % turn - turn / 2.0
+            sample[sample[:, 1] > widest_gap(sample[:, 1], turn), 1] -= turn
+        return cls(*robust_spread(sample), tuple(names), turn)
 
     def describe(self, points: NDArray[np.float64]) -> pa.Array:
         """Say in words in which dimensions each point deviates most: a column of strings."""
         if not len(points):
             return pa.array([], pa.string())
-        if self.is_circle:
-            points, middle = points.copy(), self.centre[1]
-            points[:, 1] = middle + (points[:, 1] - middle + 180.0) % 360.0 - 180.0
+        if self.turn:
+            points, middle, half = points.copy(), self.centre[1], self.turn / 2.0
+            points[:, 1] = middle + (points[:, 1] - middle + half) % self.turn - half
         found = deviating_dimensions(points, self.centre, self.spread)
         names = pa.array(self.names, pa.string())
         words = [
