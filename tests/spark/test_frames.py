@@ -344,6 +344,7 @@ def test_similarity_join__refuses_other_frames(spark: SparkSession) -> None:
         ({"max_pairs": "x"}, "max_pairs must be a whole number, at least 0, not 'x'"),
         ({"max_pairs": -1}, "max_pairs must be a whole number, at least 0, not -1"),
         ({"cuts": "regular"}, "cuts must be epsjoin.Cuts, not 'regular'"),
+        ({"cuts": Cuts(seed=2**63)}, r"seed of cuts must be below 2\*\*63 on Spark, not 9223"),
         ({"to": 5}, "to must be a text, a URI or an absolute path, not 5"),
     ],
 )

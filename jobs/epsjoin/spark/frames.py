@@ -383,3 +383,5 @@ def _check_join(cuts: Cuts | None, max_pairs: int) -> None:
     check_count("max_pairs", max_pairs, 0)
     if not isinstance(cuts, Cuts | None):
         raise ArgumentError(f"cuts must be epsjoin.Cuts, not {cuts!r}")
+    if cuts is not None and cuts.seed >= 2**63:
+        raise ArgumentError(f"the seed of cuts must be below 2**63 on Spark, not {cuts.seed}")
