@@ -21,6 +21,14 @@ from tests.contracts.broken import broken
             {"schema.0.properties.0.logicalType": "float"},
             r"\$\.schema\[0\]\.properties\[0\]\.logicalType: 'float'",
         ),
+        (
+            {"schema.0.properties.1": {"name": "lat", "logcalType": "number"}},
+            r"broken\.odcs\.yaml: column lat: it has no logicalType",
+        ),
+        (
+            {"schema.0.properties.1.requird": True},
+            r"broken\.odcs\.yaml: column lat: \$\.schema\[0\]\.properties\[1\]: .*'requird' was unexpected",
+        ),
         ({"schema": []}, r"broken\.odcs\.yaml: schema must describe exactly one object"),
     ],
 )
@@ -45,7 +53,7 @@ def test_read_contract__names_the_file_that_is_no_yaml(tmp_path: Path) -> None:
         (b"a: 1\nname: W\xe9lls\n", "line 2: not UTF-8; save it in that encoding"),
         (b"version: 2024-13-45\n", "not YAML: month must be in 1..12"),
         (b"a: " + b"[" * 5000 + b"]" * 5000, "not YAML: maximum recursion depth exceeded"),
-        (b"", "None is not of type 'object'"),
+        (b"", "the file is empty"),
     ],
 )
 def test_read_contract__says_where_a_file_cannot_be_read(

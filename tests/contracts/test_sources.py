@@ -173,6 +173,22 @@ def where(condition: object, **more: object) -> dict[str, Any]:
             r"column lon: unknown customProperties \['rôle'\]; known are role, decimals",
         ),
         (where("lat >"), "where 'lat >' is not understood: lat >; it may compare columns with columns"),
+        (
+            where("lat = 'food"),
+            'where "lat = \'food" is not understood: a quote or a comment in it does not end',
+        ),
+        (
+            where("lat", **{"schema.0.properties.1.required": False}),
+            "where 'lat' is not understood: it is no condition on a record: lat;",
+        ),
+        (
+            {"customProperties.4.value": {"eps": -1}},
+            r"broken\.odcs\.yaml: defaults: eps must be a number above 0",
+        ),
+        (
+            {"customProperties.4.value": {"min_ptss": 5}},
+            r"broken\.odcs\.yaml: defaults: unknown parameter 'min_ptss'",
+        ),
         (where("latitude > 0"), "there is no column latitude; it may"),
         (where("lat > 'a'"), "no kernel matching input types"),
         (where("lat"), "it is no condition on a record: lat"),

@@ -306,6 +306,13 @@ def test_check__refuses_a_version_that_goes_back_or_is_none(contracts: Path) -> 
         check(contracts)
 
 
+def test_check__refuses_a_version_that_is_none_of_a_draft_too(contracts: Path) -> None:
+    change(contracts, SOURCE, lambda body: body.update(version="1", status="draft"))
+    (contracts / FILE).unlink()
+    with pytest.raises(ContractError, match="version must be three numbers such as 1.0.0, not '1'"):
+        check(contracts)
+
+
 def test_contract_check__the_command(contracts: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--contracts", str(contracts)]
     assert cli.main(["contract", "check", *given]) == 0

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 import sqlglot
 from sqlglot import exp
 from sqlglot.dialects.spark import Spark
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import SqlglotError, TokenError
 
 Values: TypeAlias = "pa.ChunkedArray | pa.Array | pa.Scalar"
 Work: TypeAlias = Callable[[Values, Values], Values]
@@ -89,6 +89,8 @@ def parse(condition: str) -> exp.Expr:
     """
     try:
         return sqlglot.parse_one(condition, dialect=Spark4)
+    except TokenError as error:
+        raise UnknownFormError("a quote or a comment in it does not end") from error
     except SqlglotError as error:
         raise UnknownFormError(condition) from error
 

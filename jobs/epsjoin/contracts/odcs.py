@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.resources
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -142,9 +142,25 @@ def _refuse_twice(node: yaml.Node | None) -> None:
 def _check(body: object) -> None:
     from jsonschema.exceptions import best_match
 
+    if body is None:
+        raise ContractError("the file is empty")
     fault = best_match(_validator().iter_errors(body))
-    if fault is not None:
-        raise ContractError(f"{fault.json_path}: {fault.message}")
+    if fault is None:
+        return
+    column = _column_at(fault.absolute_path, body)
+    where = f"column {column['name']}: " if "name" in column else ""
+    if where and "logicalType" not in column:  # to the schema it is of every type, and lacks what each needs
+        raise ContractError(f"{where}it has no logicalType")
+    raise ContractError(f"{where}{fault.json_path}: {fault.message}")
+
+
+def _column_at(path: Iterable[str | int], body: Any) -> dict[str, Any]:
+    """The column in which a place of a contract lies; empty if it lies in none."""
+    match [*path]:
+        case ["schema", int(number), "properties", int(nth), *_]:
+            column = body["schema"][number]["properties"][nth]
+            return column if isinstance(column, dict) else {}
+    return {}
 
 
 @cache

@@ -19,8 +19,8 @@ from epsjoin.contracts.odcs import Column, custom_properties, key_of, read_contr
 from epsjoin.contracts.source_columns import check_columns
 from epsjoin.contracts.times import INTERVALS, interval_of
 from epsjoin.contracts.trees import AXES, MAX_NODES, METRIC, ROLE, UNIT, check_tree
-from epsjoin.errors import ContractError
-from epsjoin.params import is_finite
+from epsjoin.errors import ArgumentError, ContractError
+from epsjoin.params import RunParams, is_finite
 
 FORMATS = ("csv", "json", "parquet")
 ROLES = ("payload", "coordinate", "latitude", "longitude", ROLE)
@@ -304,7 +304,12 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
         refuse(f"haversine distances are in km, unit cannot be {source.unit!r}")
     check_columns(source, refuse)
     try:
-        _ = source.of_run("2000-01-01").filter
+        RunParams.from_json("{}", source.defaults)
+    except ArgumentError as error:
+        refuse(f"defaults: {error}")
+    try:
+        for each in (replace(source, optional=()), source):  # its own text first, for the message has that
+            _ = each.of_run("2000-01-01").filter
     except UnknownFormError as error:
         refuse(f"where {source.where!r} is not understood: {error}; {FORMS}")
 

@@ -245,9 +245,9 @@ def _read_shapes(contracts: Path) -> dict[str, Shape]:
             name, body = file.name.removesuffix(".odcs.yaml"), read_contract(file)
             shape_of = _shape_of_source if kind == "source" else _shape_of_table
             shape = shape_of(contracts, name)
+            _parse_version(f"{kind} {name}", str(body["version"]))
             if body["status"] != "draft" or f"{kind} {name}" in known:
                 shapes[f"{kind} {name}"] = {"version": str(body["version"]), "of": kind, **shape}
-                _parse_version(f"{kind} {name}", str(body["version"]))
     return shapes
 
 
