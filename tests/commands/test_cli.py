@@ -26,7 +26,9 @@ def test_anything_else__is_answered_by_the_list_and_2(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(arguments) == 2
-    assert "usage: epsjoin COMMAND" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "usage: epsjoin COMMAND" in said
+    assert said.endswith("\nepsjoin: there is no command 'cluster'\n") == bool(arguments)
 
 
 @pytest.mark.parametrize("command", ["contract", "estimate", "history", "show", "trend", "doctor"])
@@ -35,6 +37,35 @@ def test_help_of_a_command__names_it(command: str, capsys: pytest.CaptureFixture
         cli.main([command, "--help"])
     assert ended.value.code == 0
     assert f"usage: epsjoin {command}" in capsys.readouterr().out
+
+
+COMMANDS_OF_A_LAKE = {
+    "clusters": [],
+    "diff": ["--from", "2023-01-01", "--to", "2023-02-01"],
+    "estimate": ["--run", "2023-01-01"],
+    "history": ["--table", "points"],
+    "show": ["--run", "2023-01-01"],
+    "trend": [],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS_OF_A_LAKE)
+def test_a_command__says_that_the_folder_of_the_lake_is_not_there(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [command, "--lake", f"{tmp_path}/a b", "--dataset", "navaids", *COMMANDS_OF_A_LAKE[command]]
+    assert cli.main(given) == 2
+    assert capsys.readouterr().err == f"epsjoin {command}: --lake: there is no folder {tmp_path}/a b\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["estimate", "show"])
+def test_a_command__refuses_a_run_that_is_no_date(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [command, "--lake", str(tmp_path), "--dataset", "navaids", "--run", "2025-13-01"]
+    assert cli.main(given) == 2
+    assert "--run must be a date like 2023-06-01, not '2025-13-01'" in capsys.readouterr().err
 
 
 def test_verify__is_not_run_without_spark(capsys: pytest.CaptureFixture[str]) -> None:

@@ -105,5 +105,6 @@ def test_clusters__leaves_out_a_run_whose_tables_do_not_belong_together(
 def test_clusters__of_a_lake_without_names_says_which_job_makes_them(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    (tmp_path / "lake").mkdir()
     assert clusters(new_lake(tmp_path)) == 3
     assert "navaids has no named clusters in" in capsys.readouterr().err

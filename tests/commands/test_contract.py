@@ -156,7 +156,10 @@ def test_command__prints_or_writes_and_never_over_a_file(
     assert cli.main(["contract", "new", str(file), "--to", str(tmp_path)]) == 0
     assert (tmp_path / "my_points.odcs.yaml").read_text() == printed
     assert cli.main(["contract", "new", str(file), "--to", str(tmp_path)]) == 2
-    assert "is not written: File exists" in capsys.readouterr().err
+    assert (
+        "my_points.odcs.yaml is there already and is not written; remove it, or choose"
+        in capsys.readouterr().err
+    )
     assert cli.main(["contract", "new", str(file), "--name", "No"]) == 2
     assert "lower-case letters" in capsys.readouterr().err
 

@@ -120,6 +120,8 @@ def test_diff__of_two_runs_compares_their_points_by_the_contract(
     ]
     assert cli.main([*given, "--from", RUNS[2], "--to", RUNS[0]]) == 0
     assert "  * id 2: x 2.0 → 1.0" in capsys.readouterr().out
+    assert cli.main([*given, "--from", RUNS[0], "--to", "2024-13-01"]) == 2
+    assert "--to must be a date like 2023-06-01, not '2024-13-01'" in capsys.readouterr().err
     assert cli.main([*given, "--from", RUNS[0], "--to", "2024-01-01"]) == 3
     assert "points has no slice of run 2024-01-01; run ingest for it first" in capsys.readouterr().err
 
@@ -129,9 +131,9 @@ def test_diff__of_two_runs_compares_their_points_by_the_contract(
     [
         (["nowhere.csv", "nowhere.csv"], 2, "epsjoin diff: nowhere.csv is no file"),
         (["{old}", "{new}", "--key", "name", "--key", "nix"], 2, "has no column 'nix'"),
-        (["{old}"], 2, "give either two files, or --lake, --dataset, --from and --to; not old"),
-        (["{old}", "{new}", "--to", "2023-01-01"], 2, "not old, new, --to"),
-        (["--lake", "/lake", "--key", "id"], 2, "not key, --lake"),
+        (["{old}"], 2, "give either two files, or --lake, --dataset, --from and --to; not one file"),
+        (["{old}", "{new}", "--to", "2023-01-01"], 2, "not two files, --to"),
+        (["--lake", "/lake", "--key", "id"], 2, "not --key, --lake"),
         (["{old}", "{broken}", "--key", "id"], 3, "records 1 and 3 have one key, id '1'"),
     ],
 )

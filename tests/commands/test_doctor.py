@@ -285,7 +285,18 @@ def test_doctor__tries_the_lake_and_leaves_nothing_there(
     assert [path.name for path in (tmp_path / "there").iterdir()] == ["table"]
     (finding,) = doctor.check_lake(f"{tmp_path}/there/table/lake")  # below a file
     assert not finding.is_well
+    assert " Cannot create directory " in finding.text
     assert "allow this user to write there, or name another --lake" in finding.text
+
+
+def test_doctor__refuses_a_lake_of_a_relative_path(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        doctor.main(["--lake", "relative"])
+    said = capsys.readouterr()
+    assert said.err.endswith(
+        "--lake must be a URI (file:///..., s3a://...) or an absolute path, not 'relative'\n"
+    )
+    assert not said.out
 
 
 def test_doctor__does_not_try_the_lake_without_an_environment(

@@ -53,6 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     if command not in MODULES:
         print(USAGE, end="", file=sys.stderr)
+        if command:
+            print(f"\nepsjoin: there is no command {command!r}", file=sys.stderr)
         return 2
     try:
         # imported only now, as the doctor must run where the packages of the other commands are missing

@@ -11,7 +11,7 @@ from epsjoin.commands.runs import read_each_run
 from epsjoin.console import printable
 from epsjoin.errors import ArgumentError, UnfitTableError
 from epsjoin.lake import slices
-from epsjoin.lake.arguments import add_lake, open_lake
+from epsjoin.lake.arguments import add_lake, open_stored
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake
 from epsjoin.report import words
@@ -39,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
     add_lake(parser, has_run=False)
     parser.add_argument("--name", type=int, help="name of a cluster, whose life is printed")
     arguments = parser.parse_args(argv)
-    lake = open_lake(arguments)
+    lake = open_stored(arguments)
     runs = read_runs(lake)
     if not runs:
         raise UnfitTableError(

@@ -76,6 +76,10 @@ def main(argv: Sequence[str]) -> int:
     try:
         with file.open("x", encoding="utf-8") as handle:
             handle.write(text)
+    except FileExistsError as error:
+        raise ArgumentError(
+            f"--to: {file} is there already and is not written; remove it, or choose another --name"
+        ) from error
     except OSError as error:
         raise ArgumentError(f"--to: {file} is not written: {error.strerror}") from error
     print(f"{file}: read it, correct what was guessed, then add dags/{name}.py", file=sys.stderr)

@@ -20,7 +20,7 @@ from epsjoin.differ.differences import SnapshotDiff, snapshot_diff
 from epsjoin.differ.nearness import Near
 from epsjoin.errors import ArgumentError
 from epsjoin.lake import slices
-from epsjoin.lake.arguments import add_contracts, open_lake
+from epsjoin.lake.arguments import add_contracts, open_stored, parse_run
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.local.differ.methods import METHODS
 
@@ -77,16 +77,16 @@ def _choose_snapshots(arguments: argparse.Namespace) -> tuple[str | pa.Table, st
     if {"old", "new"} <= {*of_files} and not of_runs:
         return arguments.old, arguments.new, arguments.key
     if of_files or len(of_runs) < 4:
-        given = ", ".join([*of_files, *(f"--{name}" for name in of_runs)])
+        files = ["two files"] if arguments.new else ["one file"] if arguments.old else []
+        key = ["--key"] if arguments.key else []
+        given = ", ".join([*files, *key, *(f"--{name}" for name in of_runs)])
         raise ArgumentError(
             f"give either two files, or --lake, --dataset, --from and --to; not {given or 'nothing'}"
         )
-    lake = open_lake(arguments)
+    runs = [parse_run(getattr(arguments, end), f"--{end}") for end in ("from", "to")]
+    lake = open_stored(arguments)
     names = [column.name for column in lake.source.columns]
-    old, new = (
-        slices.read_slice(lake, Fingerprints(lake, getattr(arguments, end)).slice("points"), names)
-        for end in ("from", "to")
-    )
+    old, new = (slices.read_slice(lake, Fingerprints(lake, run).slice("points"), names) for run in runs)
     return old, new, list(lake.source.key)
 
 

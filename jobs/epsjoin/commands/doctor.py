@@ -330,11 +330,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--quiet", action="store_true", help="print only what is not well")
     arguments = parser.parse_args(argv)
+    is_tried = arguments.lake and not arguments.machine
+    if is_tried and "://" not in arguments.lake and not arguments.lake.startswith("/"):
+        parser.error(
+            f"--lake must be a URI (file:///..., s3a://...) or an absolute path, not '{arguments.lake}'"
+        )
     findings = list(check_installation() if IS_INSTALLED else check_machine())
     if not arguments.machine and not IS_INSTALLED:
         findings += [*check_environments(), *check_connection()]
         findings += check_resources(arguments.lake or str(PROJECT / "lake"))
-    if not arguments.machine and arguments.lake:
+    if is_tried:
         findings += check_lake(arguments.lake)
     for finding in findings:
         if not finding.is_well or not arguments.quiet:

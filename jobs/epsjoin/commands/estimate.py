@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from epsjoin.commands.forecast import Forecast, choose_time_unit, describe
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake import slices
-from epsjoin.lake.arguments import add_contracts, open_lake
+from epsjoin.lake.arguments import add_contracts, open_stored, parse_run
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.sample import sample_stored
@@ -198,14 +198,15 @@ def _sample_files(arguments: argparse.Namespace) -> Sample:
 
 
 def _sample_lake(arguments: argparse.Namespace) -> Sample:
-    lake = open_lake(arguments)
+    run = parse_run(arguments.run)
+    lake = open_stored(arguments)
     source = lake.source
     own = {"seed": arguments.seed} | ({} if arguments.eps is None else {"eps": arguments.eps})
     params = RunParams.from_json(json.dumps(own), source.defaults)
-    ids, points = sample_stored(lake, arguments.run, params.sample_rows, params.seed)
-    n_rows = slices.count_rows(lake, Slice("points", arguments.run))
-    run = Fingerprints(lake, arguments.run)
-    return Sample(ids, points, n_rows, 0, 0, get_metric(source.point_metric), source.unit, params, run)
+    ids, points = sample_stored(lake, run, params.sample_rows, params.seed)
+    n_rows = slices.count_rows(lake, Slice("points", run))
+    metric, tables = get_metric(source.point_metric), Fingerprints(lake, run)
+    return Sample(ids, points, n_rows, 0, 0, metric, source.unit, params, tables)
 
 
 def _fit(sample: Sample) -> tuple[EpsilonFit | None, str | None]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from epsjoin.console import printable
 from epsjoin.lake import transactions, uris
-from epsjoin.lake.arguments import add_lake, open_lake
+from epsjoin.lake.arguments import add_lake, open_stored
 from epsjoin.lake.history import KEYS, RANGE, View, open_view, read_ranges
 from epsjoin.lake.lake import Lake
 from epsjoin.lake.targets import Target
@@ -36,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
     text = "write all ranges to this folder, a Delta table, which is replaced: a URI or an absolute path"
     what.add_argument("--to", help=text)
     arguments = parser.parse_args(argv)
-    lake = open_lake(arguments)
+    lake = open_stored(arguments)
     view = open_view(lake, arguments.table)
     span = f"{words.plural(len(view.runs), 'run')}, {view.runs[0]} to {view.runs[-1]}"
     print(f"\n{printable(lake.source.title)}, {view.table}, {span}\n")

@@ -13,7 +13,7 @@ from epsjoin.commands.clusters import describe_event
 from epsjoin.console import printable
 from epsjoin.errors import MissingSliceError
 from epsjoin.lake import slices, uris
-from epsjoin.lake.arguments import add_lake, open_lake
+from epsjoin.lake.arguments import add_lake, open_stored, parse_run
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.pipeline import jobs_of
@@ -36,7 +36,8 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="epsjoin show", description="Print the result of a run.")
     add_lake(parser)
     arguments = parser.parse_args(argv)
-    lake = open_lake(arguments)
+    arguments.run = parse_run(arguments.run)
+    lake = open_stored(arguments)
     rows = list(summarise(lake, arguments.run))
     width = max(len(name) for name, _ in rows)
     print(f"\n{printable(lake.source.title)}, run {printable(arguments.run)}\n")

@@ -18,7 +18,7 @@ from epsjoin.commands.runs import read_each_run
 from epsjoin.console import printable
 from epsjoin.errors import UnfitTableError
 from epsjoin.lake import slices, uris
-from epsjoin.lake.arguments import add_lake, open_lake
+from epsjoin.lake.arguments import add_lake, open_stored
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake
 from epsjoin.lake.names import count_names
@@ -66,7 +66,7 @@ def main(argv: Sequence[str]) -> int:
     )
     add_lake(parser, has_run=False)
     arguments = parser.parse_args(argv)
-    lake = open_lake(arguments)
+    lake = open_stored(arguments)
     title, unit = lake.source.title, lake.source.unit
     runs = read_runs(lake)
     if not runs:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from datetime import date
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from epsjoin.contracts.sources import load_source
+from epsjoin.errors import ArgumentError
 from epsjoin.lake import uris
 from epsjoin.lake.lake import Lake
 from epsjoin.paths import CONTRACTS
@@ -13,7 +16,7 @@ from epsjoin.paths import CONTRACTS
 
 def add_contracts(parser: argparse.ArgumentParser) -> None:
     """Add ``--contracts``."""
-    text = "folder of the contracts (default: the project's)"
+    text = "folder of the contracts, with those of the tables in its folder tables (default: the project's)"
     parser.add_argument("--contracts", type=Path, default=CONTRACTS, help=text)
 
 
@@ -24,6 +27,35 @@ def add_lake(parser: argparse.ArgumentParser, *, has_run: bool = True) -> None:
     if has_run:
         parser.add_argument("--run", required=True, help="logical date of the snapshot, YYYY-MM-DD")
     add_contracts(parser)
+
+
+def parse_run(text: object, argument: str = "--run") -> str:
+    """Make the name of a run, an ISO date, of what a person gave as ``argument``.
+
+    Raises
+    ------
+    ArgumentError
+        It is none.
+    """
+    try:
+        return date.fromisoformat(str(text)).isoformat()
+    except ValueError as error:
+        raise ArgumentError(f"{argument} must be a date like 2023-06-01, not {text!r}") from error
+
+
+def open_stored(arguments: argparse.Namespace) -> Lake:
+    """Return the lake that the parsed arguments name, for who only reads it; see :func:`open_lake`.
+
+    Raises
+    ------
+    ArgumentError
+        Its folder is not there, too.
+    """
+    lake = open_lake(arguments)
+    folder = Path(unquote(urlsplit(lake.uri).path))
+    if urlsplit(lake.uri).scheme == "file" and not folder.is_dir():
+        raise ArgumentError(f"--lake: there is no folder {folder}")
+    return lake
 
 
 def open_lake(arguments: argparse.Namespace) -> Lake:

@@ -30,8 +30,8 @@ def probe(lake: str) -> str:
     filesystem, folder = filesystem_of(location)
     root = filesystem_of(uri)[1]
     was_there = filesystem.get_file_info(root).type != pafs.FileType.NotFound
+    filesystem.create_dir(folder, recursive=True)
     try:
-        filesystem.create_dir(folder, recursive=True)
         with filesystem.open_output_stream(f"{folder}/file") as out:
             out.write(b"epsjoin")
         with filesystem.open_input_stream(f"{folder}/file") as back:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from datetime import date
 from typing import Any
 
 import numpy as np
@@ -152,20 +151,6 @@ def check_choice(name: str, value: object, choices: Collection[str]) -> None:
     """
     if value not in choices:
         raise ArgumentError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
-
-
-def check_date(name: str, value: object) -> str:
-    """Return a date as an ISO text, ``2023-06-01``.
-
-    Raises
-    ------
-    ArgumentError
-        The value is neither a date nor an ISO text of one.
-    """
-    try:
-        return date.fromisoformat(str(value)).isoformat()
-    except ValueError:
-        raise ArgumentError(f"{name} must be a date like 2023-06-01, not {value!r}") from None
 
 
 def check_dimensions(**tables: int) -> None:

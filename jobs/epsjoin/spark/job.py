@@ -16,9 +16,8 @@ from pyspark.sql import SparkSession
 from epsjoin.console import printable
 from epsjoin.errors import EpsjoinError, NothingToDoError
 from epsjoin.lake import delta_log, slices
-from epsjoin.lake.arguments import add_lake, open_lake
+from epsjoin.lake.arguments import add_lake, open_lake, parse_run
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.local.arguments import check_date
 from epsjoin.params import RunParams
 from epsjoin.spark import scan
 from epsjoin.spark.arrow import keep_pandas_out
@@ -131,7 +130,7 @@ def _parse(
     parser.add_argument("--params", default="{}", help="parameters of the run as a JSON object")
     parser.add_argument("--metrics-out", type=Path, help="file for the counters, one JSON object")
     arguments = parser.parse_args(argv)
-    arguments.run = check_date("--run", arguments.run)
+    arguments.run = parse_run(arguments.run)
     return arguments
 
 

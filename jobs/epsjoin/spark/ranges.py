@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
+from epsjoin.lake.arguments import parse_run
 from epsjoin.contracts.sources import load_source
 from epsjoin.errors import UnfitTableError
 from epsjoin.findings import NOISE
@@ -16,7 +17,6 @@ from epsjoin.lake import parquet, schemas, slices, uris
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.history import RANGE, View, open_view
 from epsjoin.lake.lake import Lake
-from epsjoin.local.arguments import check_date
 from epsjoin.paths import CONTRACTS
 from epsjoin.spark import tasks
 from epsjoin.spark.rows import BATCH_ROWS
@@ -90,7 +90,7 @@ def as_of(lake: str, dataset: str, table: str, run: str, *, contracts: str | Pat
     ArgumentError, TableError
         See :func:`epsjoin.spark.history`; also if the lake has no run until then.
     """
-    run = check_date("run", run)
+    run = parse_run(run, "run")
     opened = _open(lake, dataset, contracts)
     view = open_view(opened, table)
     runs = [other for other in view.runs if other <= run]

@@ -16,12 +16,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from epsjoin.lake.arguments import parse_run
 from epsjoin.contracts.sources import load_source
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake import slices, uris
 from epsjoin.lake.lake import Lake
 from epsjoin.lake.windows import intervals_of_window, runs_of_window
-from epsjoin.local.arguments import check_count, check_date
+from epsjoin.local.arguments import check_count
 from epsjoin.local.windows.batches import TEXT, Counts
 from epsjoin.local.windows.value_window import ValueWindow
 from epsjoin.paths import CONTRACTS
@@ -145,7 +146,7 @@ def value_window(
         raise ArgumentError(
             f"column {column} of {dataset} is not windowed in its contract; windowed are: {known}"
         )
-    run = check_date("run", run)
+    run = parse_run(run, "run")
     n = opened.source.window_runs if runs is None else check_count("runs", runs, 1)
     window = ValueWindow(n)
     for batch in read_batches(opened, run, column, n + 1):  # the first one leaves at once

@@ -136,7 +136,8 @@ def _check_records(job: Job, reports: Sequence[TaskReport], *, is_new: bool) -> 
             where = f"Run {job.run} keeps what came in before, so that these are stored nowhere"
         raise DataRefusedError(
             f"{quarantined:,} of {read - left_out:,} rows ({quarantined / (read - left_out):.1%}) are bad"
-            f"{beside}, {limit:.1%} are allowed; most often: {_commonest_kind(facts)}. {where}"
+            f"{beside}, {limit:.1%} are allowed; most often: {_commonest_kind(facts)}. {where}; mend the "
+            "source, or raise max_quarantine_share in the contract"
         )
     if not kept and job.lake.source.is_of_interval:
         raise NothingToDoError(f"no record of {job.lake.source.name} is of the interval of run {job.run}")
