@@ -69,7 +69,7 @@ def test_draft__of_parquet_with_whole_numbers_and_names_that_cannot_be(tmp_path:
     assert reasons(file, source) == []
     assert source.optional == ("m",)
     assert "# - Sepal_Shape is what the file calls 'Sepal.Shape' (physicalName); choose its name" in text
-    assert "# - m is missing in 1 row, which are left out; with required: true they are bad rows" in text
+    assert "# - m is missing in 1 row: left out, or with required: true bad" in text
 
 
 def test_draft__gives_every_column_a_name_that_a_contract_can_have(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_draft__says_what_it_cannot_know_about_a_map(tmp_path: Path) -> None:
         "a row has several positions (start_lat and start_lng, end_lat and endLng); the first is taken"
         in text
     )
-    assert "# - of these rows 1 become points, 1 are left out, 0 are bad" in text
+    assert "# - of these rows, points: 1, left out: 1, bad: 0" in text
 
 
 @pytest.mark.parametrize(
@@ -235,6 +235,43 @@ def test_draft__doubts_degrees_of_which_only_the_name_or_only_the_values_speak(t
         "# - x and y look like degrees; if they are, give them the roles"
         in drafted(tmp_path / "m.csv", tmp_path)[1]
     )
+
+
+def test_draft__does_not_take_kilometres_for_degrees(tmp_path: Path) -> None:
+    (tmp_path / "m.csv").write_text("x_km,y_km\n171.5,45.5\n-17.5,-33.5\n")
+    assert "degrees" not in drafted(tmp_path / "m.csv", tmp_path)[1]
+
+
+def test_draft__counts_the_lines_that_cannot_be_split_too(tmp_path: Path) -> None:
+    rows = [f"{i},{i}.5" for i in range(300)]
+    (tmp_path / "a.csv").write_text("\n".join(["id,x", *rows, "1,2,3,4", ""]))
+    text = draft(tmp_path / "a.csv", "a")
+    assert text.startswith("# Drafted from 301 rows. ")
+    assert "# - of these rows, points: 300, left out: 0, bad: 1" in text
+
+
+@pytest.mark.parametrize(
+    ("rows", "faults"),
+    [
+        (["s7,1,0.5", ",2,1.5"], "1 repeated value, 1 missing value"),
+        (["NA,1,0.5", "NA,2,0.5"], "1 repeated value"),
+    ],
+)
+def test_draft__says_which_column_is_a_key_but_for_a_few_records(
+    tmp_path: Path, rows: list[str], faults: str
+) -> None:
+    good = [f"s{i},{i // 2},{i}.5" for i in range(398)]
+    (tmp_path / "a.csv").write_text("\n".join(["Shop No,half,x", *good, *rows, ""]))
+    source, text = drafted(tmp_path / "a.csv", tmp_path)
+    assert source.key == ()
+    said = "none; a record is known by its place in the file. Shop_No would be one but for"
+    assert f"# - key: {said} {faults}\n" in text
+
+
+def test_draft__counts_a_missing_key_of_numbers_once(tmp_path: Path) -> None:
+    rows = [f"{i},{i}.5" for i in range(400)]
+    (tmp_path / "a.csv").write_text("\n".join(["no,x", *rows, "NA,1.5", "NA,2.5", ""]))
+    assert "no would be one but for 2 missing values\n" in drafted(tmp_path / "a.csv", tmp_path)[1]
 
 
 @pytest.mark.parametrize(
@@ -279,7 +316,7 @@ def test_draft__of_texts_for_missing_numbers_and_of_some_bad_ones(tmp_path: Path
     ]
     assert "# - x: 1 value of no number, such as 'oops'" in text
     assert "# - x: NA stand for no value (missing_values)" in text
-    assert "# - of these rows 198 become points, 1 are left out, 1 are bad" in text
+    assert "# - of these rows, points: 198, left out: 1, bad: 1" in text
     assert "# - bad, most often (1): x: not a number" in text
 
 
@@ -287,7 +324,7 @@ def test_draft__says_that_a_key_cannot_be_that_of_noise(tmp_path: Path) -> None:
     rows = [f"{i},{i / 7:.3f}" for i in range(-1, 199)]
     (tmp_path / "a.csv").write_text("\n".join(["id,x", *rows]))
     text = draft(tmp_path / "a.csv", "a")
-    assert "# - of these rows 199 become points, 0 are left out, 1 are bad" in text
+    assert "# - of these rows, points: 199, left out: 0, bad: 1" in text
     assert "# - bad, most often (1): id: -1 is kept for noise" in text
 
 
@@ -392,7 +429,7 @@ def test_draft__is_taken_by_ingest_row_for_row_as_it_says(format_: str, table: d
         with file.open("rb") as stream:
             found = list(open_records(stream, file.name, source))
         bad, left_out = sum(r.reason is not None for r in found), sum(r.is_left_out for r in found)
-        said = re.search(r"become points, (\d+) are left out, (\d+) are bad", text)
+        said = re.search(r"left out: (\d+), bad: (\d+)", text)
         assert (left_out, bad) == ((int(said[1]), int(said[2])) if said else (0, 0))
         if "of no" not in text:  # no value that was shown as odd
             assert [record.reason for record in found if record.reason] == []

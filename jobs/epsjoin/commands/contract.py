@@ -34,6 +34,9 @@ _PLACES = {
 }
 """Words in the names of columns of degrees, by role."""
 
+_LENGTHS = ("m", "km", "ft", "mi", "metre", "metres", "meter", "meters", "feet", "miles")
+"""Words in the names of columns that are no degrees."""
+
 _BAD_FRACTION = 0.01
 """The fraction of bad rows that a draft allows."""
 
@@ -120,8 +123,8 @@ def draft(file: Path, name: str) -> str:
         Path(scratch, f"{name}.odcs.yaml").write_text(text, encoding="utf-8")
         source = load_source(Path(scratch), name)  # the jobs must not refuse the draft
     tried = try_contract(file, source)
-    lines = [f"Drafted from {words.plural(found.n_records, 'row')}. Check what was guessed:"]
-    lines.append(f"- key: {', '.join(source.key) or 'none; a record is known by its place in the file'}")
+    lines = [f"Drafted from {words.plural(len(tried), 'row')}. Check what was guessed:"]
+    lines.append(f"- key: {', '.join(source.key) or _why_no_key(columns, found.n_records)}")
     lines.append(f"- coordinates: {', '.join(source.coordinates)}")
     lines += [f"- {doubt}" for doubt in doubts]
     lines += [f"- {line}" for line in _describe_columns(found, roles)]
@@ -187,8 +190,8 @@ def _describe_columns(found: FileGuess, roles: Mapping[str, str]) -> Iterator[st
             yield f"{guess.given} is what the file calls {guess.name!r} (physicalName); choose its name"
         if guess.name in roles and guess.n_missing:
             yield (
-                f"{guess.given} is missing in {words.plural(guess.n_missing, 'row')}, which are left out; "
-                "with required: true they are bad rows"
+                f"{guess.given} is missing in {words.plural(guess.n_missing, 'row')}: left out, or with "
+                "required: true bad"
             )
         if guess.n_odd:
             odd = f"{words.plural(guess.n_odd, 'value')} of no {guess.type}, such as {guess.odd!r}"
@@ -205,7 +208,7 @@ def _describe_trial(tried: Sequence[Record], source: SourceContract) -> Iterator
     if not n_bad and not left_out:
         return
     n_points = len(tried) - n_bad - left_out
-    yield f"of these rows {n_points:,} become points, {left_out:,} are left out, {n_bad:,} are bad"
+    yield f"of these rows, points: {n_points:,}, left out: {left_out:,}, bad: {n_bad:,}"
     if reasons:
         kind, n = min(reasons.items(), key=lambda item: (-item[1], item[0]))
         yield f"bad, most often ({n:,}): {kind}"
@@ -228,10 +231,31 @@ def _key_of(columns: Mapping[str, Guess]) -> str | None:
     """The first column whose values are unique; columns with the name of a key come before others."""
     if "id" in columns and columns["id"].given == "id":  # it could be nothing else
         return "id"
+    return next((name for name in _could_be_keys(columns) if columns[name].is_unique), None)
+
+
+def _why_no_key(columns: Mapping[str, Guess], n_records: int) -> str:
+    """Say what a contract without a key means, and which column is one but for a few records."""
+    place = "none; a record is known by its place in the file"
+    for guess in map(columns.__getitem__, _could_be_keys(columns)):
+        faults = {
+            ("repeated value", ""): guess.n_again,
+            ("missing value", ""): guess.n_missing,
+            ("value of another type", "values of another type"): guess.n_odd,
+        }
+        if 0 < sum(faults.values()) <= _BAD_FRACTION * n_records:
+            named = ", ".join(words.plural(n, *what) for what, n in faults.items() if n)
+            return f"{place}. {guess.given} would be one but for {named}"
+    return place
+
+
+def _could_be_keys(columns: Mapping[str, Guess]) -> Iterator[str]:
+    """Columns that could be a key if their values were unique; those with the name of a key first."""
     candidates = [name for name, guess in columns.items() if guess.type in ("integer", "string")]
     named = [c for c in candidates if re.search(r"(^|_)(id|key|code|uuid)$", c, re.IGNORECASE)]
     others = (c for c in candidates if columns[c].type == "string" or c == candidates[0])
-    return next((c for c in (*named, *others) if columns[c].is_unique), None)
+    yield from named
+    yield from others
 
 
 def _roles_of(columns: Mapping[str, Guess], key: str | None) -> tuple[dict[str, str], list[str]]:
@@ -257,7 +281,8 @@ def _roles_of(columns: Mapping[str, Guess], key: str | None) -> tuple[dict[str, 
         f"{name} looks like degrees by its name, but has values such as {value:g}" for name, value in far
     ]
     numbers = [name for name, guess in usable.items() if guess.type == "number"] or list(usable)
-    if len(numbers) == 2 and not far and _are_degrees([columns[name] for name in numbers]):
+    has_length = any(part.lower() in _LENGTHS for name in numbers for part in _WORDS.findall(name))
+    if len(numbers) == 2 and not far and not has_length and _are_degrees([columns[name] for name in numbers]):
         doubts.append(
             f"{' and '.join(numbers)} look like degrees; if they are, give them the roles latitude and "
             "longitude, and set metric: haversine, unit: km"

@@ -44,6 +44,9 @@ MAX_ODD = 0.01
 _TYPES = ("integer", "number", "boolean", "date", "timestamp")
 """Types other than string, each before those that it is a special case of."""
 
+_COUNTED = ("integer", "string", "marker", "date")
+"""Kinds of values of which it is known how many are distinct."""
+
 
 _ANY = SourceContract(name="draft", path="", format="", columns=(), coordinates=())
 """A contract that says nothing yet."""
@@ -62,6 +65,7 @@ class Guess:
     markers : the texts that stand for no value.
     n_odd, odd : number of values that are of another type, and one of them.
     minimum, maximum : of a column of numbers.
+    n_again : of integers or texts: number of values that an earlier record has, too.
     is_unique : whether it has a value in every record, and no value twice.
     unusable : why it cannot be a column of a contract; empty if it can.
     """
@@ -75,6 +79,7 @@ class Guess:
     markers: tuple[str, ...] = ()
     minimum: float = math.inf
     maximum: float = -math.inf
+    n_again: int = 0
     is_unique: bool = False
     unusable: str = ""
 
@@ -228,7 +233,7 @@ def _add(values: _Values, value: Any, classify: Callable[[Any], tuple[str, Any]]
     values.examples.setdefault(kind, str(value)[:40])
     if kind in ("integer", "number"):
         values.minimum, values.maximum = min(values.minimum, typed), max(values.maximum, typed)
-    if kind in ("integer", "string", "marker", "date"):
+    if kind in _COUNTED:
         values.distinct.add(typed)
 
 
@@ -299,6 +304,8 @@ def _conclude(name: str, values: _Values, n_records: int, is_text: bool) -> Gues
             guess.unusable = "its values are of several types"
         guess.n_missing -= kinds["blank"]
     guess.minimum, guess.maximum = values.minimum, values.maximum
+    counted = sum(kinds[kind] for kind in _COUNTED if kind != "marker" or not guess.markers)
+    guess.n_again = counted - len(values.distinct.difference(guess.markers))
     guess.is_unique = len(values.distinct) == n_records and not guess.n_missing and not guess.n_odd
     return guess
 
