@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -159,7 +160,16 @@ def test_estimate__says_how_many_rows_are_left_out_and_how_many_bad(
     }
     assert said["rows"] == "2,000"
     assert said["left out"] == "1 row more: a coordinate is missing"
-    assert said["bad"] == "2 rows more: a coordinate is no finite number"
+    assert said["bad"] == f"2 rows more, such as {file}: line 2002: x: not finite: 'nan'"
+
+
+def test_estimate__refuses_with_the_number_that_it_has_counted(
+    square_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, out, err = ask(capsys, square_file, "--columns", "x,y", "--eps", 0.02, "--max-pairs", 10)
+    assert code == 4
+    (number,) = re.findall(r"pairs +([0-9,]+) \(of all rows\)", out)
+    assert f"eps 0.02 would give about {number.replace(',', '')} pairs (of all rows), 10 are allowed" in err
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsjoin.commands.forecast import Forecast, choose_time_unit, describe
+from epsjoin.console import printable
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake import slices
 from epsjoin.lake.arguments import add_contracts, open_stored, parse_run
@@ -97,7 +98,7 @@ def main(argv: Sequence[str]) -> int:
         lines = list(describe(forecast, sample.params.max_pairs))
         width = max(len(name) for name, _ in lines)
         for name, text in lines:
-            print(f"  {name:<{width}}  {text}")
+            print(f"  {name:<{width}}  {printable(text)}")
     if forecast.eps is not None and forecast.max_pairs is not None:
         sample.expectation(fit).refuse_too_many(
             forecast.eps, forecast.max_pairs, sample.unit, limit="--max-pairs"
@@ -192,6 +193,7 @@ def _sample_files(arguments: argparse.Namespace) -> Sample:
         sample,
         n_left_out=sample.n_left_out + others.n_left_out,
         n_bad=sample.n_bad + others.n_bad,
+        first_bad=sample.first_bad or others.first_bad,
         right=others.points,
         n_right=others.n_rows,
     )
@@ -243,6 +245,7 @@ def _predict(
         rows=sample.n_rows,
         rows_left_out=sample.n_left_out,
         rows_bad=sample.n_bad,
+        first_bad=sample.first_bad,
         sample_rows=len(sample.points),
         metric=sample.metric.name,
         unit=sample.unit,

@@ -19,7 +19,9 @@ class Forecast:
     ----------
     rows, right_rows, sample_rows : points, of two tables those of the left one; points of the right one;
         points of the sample of ``rows``.
-    rows_left_out, rows_bad : rows without a coordinate; rows whose coordinate is no finite number.
+    rows_left_out, rows_bad : rows without a coordinate; rows whose coordinate is no finite number, or that
+        cannot be split into fields.
+    first_bad : where the first bad row is and what is wrong with it; empty if none is bad.
     metric, unit, eps : the metric, the unit of its distances, the distance threshold.
     exponent, exponent_low, exponent_high : exponent of the power law of pair counts, with its 95 % interval.
     note : the reason why there is no power law.
@@ -39,6 +41,7 @@ class Forecast:
     rows: int
     rows_left_out: int
     rows_bad: int
+    first_bad: str
     sample_rows: int
     metric: str
     unit: str
@@ -83,7 +86,7 @@ def describe(forecast: Forecast, allowed_pairs: int) -> Iterator[tuple[str, str]
     if forecast.rows_left_out:
         yield "left out", f"{words.plural(forecast.rows_left_out, 'row')} more: a coordinate is missing"
     if forecast.rows_bad:
-        yield "bad", f"{words.plural(forecast.rows_bad, 'row')} more: a coordinate is no finite number"
+        yield "bad", f"{words.plural(forecast.rows_bad, 'row')} more, such as {forecast.first_bad}"
     yield "sample", f"{words.count(forecast.sample_rows)} rows"
     if forecast.exponent is None:
         yield "exponent", f"unknown: {forecast.note}"

@@ -94,12 +94,14 @@ class Expectation:
         expected = self.at(eps)
         if (expected.pairs if expected.is_by_law else expected.low) <= max_pairs:
             return expected
-        certainty = f"{expected.low:.3g} to {expected.high:.3g}"
+        number, certainty = f"{expected.pairs:.3g}", f"{expected.low:.3g} to {expected.high:.3g}"
         if expected.is_by_law:
             certainty = "by the power law, the sample has few"
+        elif expected.low == expected.high:
+            number, certainty = f"{expected.pairs:.0f}", "of all rows"
         named = "these eps" if is_each else f"eps {in_unit(eps, unit)}"
         raise BudgetError(
-            f"{named} would give about {expected.pairs:.3g} pairs ({certainty}), "
+            f"{named} would give about {number} pairs ({certainty}), "
             f"{max_pairs:,} are allowed ({limit}); {self.what_fits(max_pairs, eps, unit, is_each=is_each)}"
         )
 
