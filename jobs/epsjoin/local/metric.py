@@ -286,5 +286,6 @@ def get_metric(name: str | Metric, p: float | None = None) -> Metric:
         return Metric(name)
     power = as_number(p)
     if not 1.0 <= power < math.inf:
-        raise ArgumentError(f"minkowski needs a finite p of at least 1, not {p!r}; p = inf is chebyshev")
+        remedy = "give get_metric('minkowski', p=3) as the metric" if p is None else "p = inf is chebyshev"
+        raise ArgumentError(f"minkowski needs a finite p of at least 1, not {p!r}; {remedy}")
     return Metric(name, power)

@@ -145,6 +145,7 @@ def test_hdbscan__of_few_points_is_noise():
         ({"alpha": "1"}, "alpha must be a finite number above 0, not '1'"),
         ({"cluster_selection_method": "all"}, "cluster_selection_method must be one of eom, leaf, not 'all'"),
         ({"min_samples": 0}, "min_samples must be a whole number, at least 1, not 0"),
+        ({"min_cluster_size": 4}, "min_cluster_size, without min_samples, must be at most .* 3, not 4"),
         ({"min_samples": 4}, "min_samples must be at most the number of points, 3, not 4"),
     ],
 )

@@ -75,7 +75,11 @@ def test_self_join__takes_a_view_with_steps_and_a_read_only_array():
         ([[0.0]], {"max_pairs": 1.5}, "max_pairs must be a whole number"),
         ([[0.0]], {"n_jobs": 0}, "n_jobs must be a whole number, at least 1, not 0"),
         ([[0.0]], {"n_jobs": True}, "n_jobs must be a whole number, at least 1, not True"),
-        ([[0.0]], {"metric": "minkowski"}, "minkowski needs a finite p of at least 1, not None"),
+        (
+            [[0.0]],
+            {"metric": "minkowski"},
+            "minkowski needs a finite p of at least 1, not None; give get_metric",
+        ),
         ([[0.0]], {"eps": True}, "eps must be a finite number above 0, not True"),
         (
             [[0.0, 0.0]],

@@ -148,7 +148,8 @@ def hdbscan(
     if not len(values):
         return Hdbscan(np.empty(0, np.int64), np.empty(0))
     if samples > len(values):
-        raise ArgumentError(f"min_samples must be at most the number of points, {len(values)}, not {samples}")
+        name = "min_cluster_size, without min_samples," if min_samples is None else "min_samples"
+        raise ArgumentError(f"{name} must be at most the number of points, {len(values)}, not {samples}")
     left, right, weight = mutual_reachability_tree(values, samples, chosen, alpha=scale, n_jobs=n_jobs)
     tree = condense(*link(left, right), weight, least)
     taken = choose_clusters(tree, how)
