@@ -67,7 +67,8 @@ def test_add_a_data_set__its_commands_work_up_to_the_jobs(tmp_path: Path) -> Non
         mine = mine.replace("--to data_contracts", f"--to {contracts}")
         done = subprocess.run(["bash", "-euc", mine], cwd=REPO, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-    assert "eps for 5 neighbours" in done.stdout
+    assert "eps for 5 neighbours  0.359161" in done.stdout
+    assert "pairs                 4,493 (of all rows)" in done.stdout
     (head,) = blocks(ADD, "text")
     written = (contracts / "wells.odcs.yaml").read_text()
     assert written.startswith(head)
