@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from datetime import datetime, timedelta
@@ -85,8 +86,9 @@ def epsilon_join(
     Raises
     ------
     ValueError
-        A span of time is not above zero, there is a ``deadline_callback`` without a ``deadline``, or eps is
-        to be approved where none is chosen: in matches, and of trees.
+        No contract can have the name, or ``start_date`` has no time zone; a span of time is not above zero,
+        there is a ``deadline_callback`` without a ``deadline``, or eps is to be approved where none is
+        chosen: in matches, and of trees.
 
     Notes
     -----
@@ -96,6 +98,7 @@ def epsilon_join(
     """
     spans = {"wait_for_snapshot": wait_for_snapshot, "approve_within": approve_within, "deadline": deadline}
     spans["job_limit"] = job_limit
+    _check_names(dataset, start_date)
     _check(dataset, spans, deadline_callback, match_with, compares_trees)
     with DAG(
         dag_id=dataset,
@@ -120,6 +123,14 @@ def epsilon_join(
         else:
             _find_clusters(job, quality_input, approve_within, compares_trees)
     return dag
+
+
+def _check_names(dataset: str, start_date: datetime) -> None:
+    """Refuse a name that no contract can have, and a date that is not the same everywhere."""
+    if re.fullmatch(r"[a-z][a-z0-9_]*", dataset) is None:
+        raise ValueError(f"data set {dataset!r}: a name is lower-case letters, digits and _, a letter first")
+    if start_date.tzinfo is None:
+        raise ValueError(f"start_date of {dataset} has no time zone; give it tzinfo=UTC")
 
 
 def _check(

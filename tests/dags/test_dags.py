@@ -138,6 +138,20 @@ def test_dag_of_trees__is_neither_matched_nor_asks_for_an_eps(more: dict[str, An
         )
 
 
+@pytest.mark.parametrize(
+    ("dataset", "start", "sentence"),
+    [
+        ("Bad-Name", datetime(2023, 1, 1, tzinfo=UTC), "'Bad-Name': a name is lower-case letters, digits"),
+        ("wells", datetime(2023, 1, 1), "start_date of wells has no time zone"),
+    ],
+)
+def test_dag__refuses_a_name_and_a_date_with_which_every_run_would_fail(
+    dataset: str, start: datetime, sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        epsilon_join(dataset=dataset, schedule="0 0 1 * *", start_date=start, doc_md="")
+
+
 @every_matched
 def test_dag_of_two_data_sets__takes_both_in_and_matches_them(
     dag_bag: DagBag, data_set: str, other: str
