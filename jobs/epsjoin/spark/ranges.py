@@ -9,11 +9,11 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from epsjoin.lake.arguments import parse_run
 from epsjoin.contracts.sources import load_source
 from epsjoin.errors import UnfitTableError
 from epsjoin.findings import NOISE
 from epsjoin.lake import parquet, schemas, slices, uris
+from epsjoin.lake.arguments import parse_run
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.history import RANGE, View, open_view
 from epsjoin.lake.lake import Lake

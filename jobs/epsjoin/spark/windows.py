@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from epsjoin.lake.arguments import parse_run
 from epsjoin.contracts.sources import load_source
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake import slices, uris
+from epsjoin.lake.arguments import parse_run
 from epsjoin.lake.lake import Lake
 from epsjoin.lake.windows import intervals_of_window, runs_of_window
 from epsjoin.local.arguments import check_count
