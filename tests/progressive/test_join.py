@@ -310,6 +310,80 @@ def test_progressive_join__refuses_chunks_of_which_some_have_ids():
             list(found)
 
 
+def with_nulls(n: int, seed: int) -> pa.Table:
+    """Whole numbers beyond 2**53, of which some are missing, but none in the first 4,000 rows."""
+    random = np.random.default_rng(seed)
+    numbers = random.integers(2**53, 2**53 + 9 * n, n)
+    is_null = (random.random(n) < 0.3) & (np.arange(n) >= 4000)
+    return pa.table({"a": pa.array(numbers, mask=is_null), "name": np.arange(n) * 3})
+
+
+@pytest.mark.parametrize("how", ["inner", "semi", "anti", "left", "outer"])
+def test_equi__of_integers_with_nulls_is_that_of_sql(tmp_path, how):
+    left, right = with_nulls(30_000, 1), with_nulls(20_000, 2)
+    rows_of: dict[int, list[int]] = {}
+    for row, value in enumerate(right["a"].to_pylist()):
+        rows_of.setdefault(value, []).append(row)
+    rows_of.pop(None)
+    partners = [rows_of.get(value, []) for value in left["a"].to_pylist()]
+    met = {other for some in partners for other in some}
+    expected = [row for row, some in enumerate(partners) if bool(some) == (how == "semi")]
+    if how in ("inner", "left", "outer"):
+        expected = [(row, other) for row, some in enumerate(partners) for other in some]
+        expected += [(row, -1) for row, some in enumerate(partners) if not some and how != "inner"]
+        expected += [(-1, row) for row in range(20_000) if row not in met and how == "outer"]
+    assert len(expected) > 1000
+    for side, table in (("left", left), ("right", right)):
+        pq.write_table(table, tmp_path / f"{side}.parquet", row_group_size=3000)
+        pyarrow.csv.write_csv(table, tmp_path / f"{side}.csv")
+    files = [tmp_path / f"{side}.parquet" for side in ("left", "right")]
+    inputs = {
+        "Parquet": (files, {}),
+        "shuffled": (files, {"shuffle": 3}),
+        "CSV": ([tmp_path / f"{side}.csv" for side in ("left", "right")], {}),
+        "batches": ([iter(table.to_batches(700)) for table in (left, right)], {}),
+    }
+    for name, (tables, options) in inputs.items():
+        options |= {"columns": ["a"], "right_columns": ["a"], "memory": "1.5MB"}
+        with progressive_join(*tables, Equi(), how, **options) as found:
+            assert gathered(list(found)) == sorted(expected), name
+        assert found.counters["runs"] > 1
+
+
+def test_equi__of_integers_with_nulls_goes_on_only_with_the_same_ones(tmp_path):
+    numbers = np.arange(60_000) % 30_000
+    tables = [pa.table({"a": pa.array(numbers, mask=np.arange(60_000) == null)}) for null in (70, 71)]
+    tables.append(pa.table({"a": np.where(np.arange(60_000) == 70, 0, numbers)}))
+    options = {"on": Equi(), "memory": "1.5MB"}
+    batches = [table.to_batches(1000) for table in tables]
+    with progressive_join(iter(batches[0]), spill=tmp_path / "spill", **options) as first:
+        given = []
+        while first.counters["runs"] < 2:
+            given.append(next(first))
+        killed = [left_by_a_kill(tmp_path / "spill").rename(tmp_path / f"copy {copy}") for copy in range(3)]
+    for other, spill in zip(batches[1:], killed[1:], strict=True):
+        with pytest.raises(ArgumentError, match="are others now"):
+            list(progressive_join(iter(other), spill=spill, **options))
+    with progressive_join(iter(batches[0]), spill=killed[0], **options) as again:
+        found = set(gathered(given)) | set(gathered(list(again)))
+    assert found == {(row, row + 30_000) for row in range(30_000) if row != 70}
+
+
+def test_progressive_join__refuses_nulls_of_integers_and_numbers_beyond_int64(tmp_path):
+    table = pa.table({"x": pa.array([1, 2, None]), "y": pa.array([1, 2, 2**64 - 1], pa.uint64())})
+    pq.write_table(table, tmp_path / "a.parquet", row_group_size=1)
+    for rows in (tmp_path / "a.parquet", iter(table.to_batches(1))):
+        with pytest.raises(
+            ArgumentError, match="points must have no missing values to be joined on Band; row 2"
+        ):
+            list(progressive_join(rows, on=Band(1.0), columns=["x"]))
+    for rows in (tmp_path / "a.parquet", iter(table.to_batches(1))):
+        with pytest.raises(
+            DataRefusedError, match="a column has a number that int64 cannot hold: .*18446744"
+        ):
+            list(progressive_join(rows, on=Equi(), columns=["y"]))
+
+
 def test_progressive_join__refuses_what_files_hold(tmp_path):
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"x": [1.0, None], "name": ["a", "b"], "n": [1, None]}), path)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from epsjoin.errors import ArgumentError, DataRefusedError, needing_extra
-from epsjoin.kernels.arrays import Ints
+from epsjoin.kernels.arrays import Bools
 from epsjoin.local.arguments import check_seed, int_column
 from epsjoin.local.progressive.sources import ArraySource, Chunk, IteratorSource, Source
 
@@ -64,7 +64,7 @@ def _converted(
     """Arrow batches become arrays, everything else stays."""
     for chunk in chunks:
         if hasattr(chunk, "schema") and hasattr(chunk, "column"):
-            yield tuple(reversed(_to_chunk(name, chunk, columns, id_column)))
+            yield _to_chunk(name, chunk, columns, id_column)
         else:
             yield chunk
 
@@ -75,7 +75,12 @@ def _to_chunk(where: str, batch: Any, columns: Sequence[str] | None, id_column: 
     Raises
     ------
     DataRefusedError
-        A column is not there or not of numbers, or an id is missing. Missing values become NaN.
+        A column is not there or not of numbers, or has one that int64 does not hold; or an id is missing.
+
+    Notes
+    -----
+    Missing floats become NaN, and so do missing integers beside a column of floats. Where all columns are of
+    integers, rows say whether they lack one: which type a batch has must not depend on whether it does.
     """
     with needing_extra("a progressive join of Arrow batches or files"):
         import pyarrow as pa
@@ -84,30 +89,44 @@ def _to_chunk(where: str, batch: Any, columns: Sequence[str] | None, id_column: 
     for column in [*wanted, *([] if id_column is None else [id_column])]:
         if column not in names:
             raise DataRefusedError(f"{where} has no column {column!r}; it has {', '.join(names)}")
-    read = [_numbers(where, column, batch.column(column), pa) for column in wanted]
-    is_int = all(column.dtype == np.int64 for column in read)
-    values = np.empty((batch.num_rows, len(wanted)), np.int64 if is_int else np.float64)
-    for number, column in enumerate(read):
-        values[:, number] = column
-    if id_column is None:
-        return Chunk(values, None)
-    ids = batch.column(id_column)
-    if ids.null_count or not pa.types.is_integer(ids.type):
+    ids = None if id_column is None else batch.column(id_column)
+    if ids is not None and (ids.null_count or not pa.types.is_integer(ids.type)):
         raise DataRefusedError(
             f"{where}: column {id_column!r} must be of whole numbers, without missing ones"
         )
-    return Chunk(values, int_column("ids", _array(ids, pa.int64())))
+    try:
+        read = [_numbers(where, column, batch.column(column), pa) for column in wanted]
+        names_of_rows = None if ids is None else int_column("ids", _array(ids, pa.int64()))
+    except pa.ArrowInvalid as error:
+        raise DataRefusedError(f"{where}: a column has a number that int64 cannot hold: {error}") from error
+    is_int = all(column.dtype == np.int64 for column, _ in read)
+    values = np.empty((batch.num_rows, len(wanted)), np.int64 if is_int else np.float64)
+    is_null = np.zeros(batch.num_rows, np.bool_)
+    for number, (column, is_missing) in enumerate(read):
+        values[:, number] = column
+        if is_missing is not None and is_int:
+            is_null |= is_missing
+        elif is_missing is not None:
+            values[is_missing, number] = np.nan
+    return Chunk(values, names_of_rows, is_null)
 
 
-def _numbers(where: str, name: str, column: Any, pa: Any) -> np.ndarray[Any, Any]:
-    """A column as float64 or int64; times as int64 in their unit."""
+def _numbers(where: str, name: str, column: Any, pa: Any) -> tuple[np.ndarray[Any, Any], Bools | None]:
+    """A column as float64, in which missing numbers are NaN, or as int64, and which of these are missing.
+
+    Times are int64 in their unit.
+    """
     kind = column.type
     if pa.types.is_temporal(kind):
         column = column.cast(pa.timestamp("ns") if pa.types.is_date(kind) else kind).cast(pa.int64())
     elif not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
         raise DataRefusedError(f"{where}: column {name!r} must be of numbers or times, not {kind}")
-    whole = not pa.types.is_floating(column.type) and not column.null_count
-    return _array(column, pa.int64() if whole else pa.float64())
+    if pa.types.is_floating(column.type):
+        return _array(column, pa.float64()), None
+    if not column.null_count:
+        return _array(column, pa.int64()), None
+    is_missing = np.asarray(column.is_null().to_numpy(zero_copy_only=False), np.bool_)
+    return _array(column.cast(pa.int64()).fill_null(0), pa.int64()), is_missing
 
 
 def _array(column: Any, wanted: Any) -> np.ndarray[Any, Any]:
@@ -136,7 +155,7 @@ def _csv_chunks(path: Path, columns: Sequence[str] | None, id_column: str | None
             convert_options=csv.ConvertOptions(include_columns=wanted),
         ) as reader:
             for batch in reader:
-                yield tuple(reversed(_to_chunk(str(path), batch, columns, id_column)))
+                yield _to_chunk(str(path), batch, columns, id_column)
     except (OSError, pa.ArrowException, KeyError) as error:
         raise DataRefusedError(f"{path}: cannot be read: {error}") from error
 
@@ -184,23 +203,24 @@ class ParquetSource:
         """See :class:`~epsjoin.local.progressive.sources.Source`."""
         return self._rest.read(most)
 
-    def sample(self, n: int) -> np.ndarray[Any, Any] | None:
+    def sample(self, n: int) -> Chunk | None:
         """See :class:`~epsjoin.local.progressive.sources.Source`: rows of some groups, at even distances."""
         groups = self._file.metadata.num_row_groups
         some = np.unique(np.linspace(0, groups - 1, min(groups, _SAMPLED_GROUPS)).astype(np.int64))
-        found = []
+        found: list[Chunk] = []
         for group in some.tolist():
             for batch in self._file.iter_batches(_BATCH_ROWS, [group], self._columns, use_threads=False):
-                found.append(_to_chunk(str(self._path), batch, self._columns, None).values)
-                if len(found[-1]) * len(some) >= n:
+                found.append(_to_chunk(str(self._path), batch, self._columns, None))
+                if len(found[-1].values) * len(some) >= n:
                     break
         if not found:
             return None
-        values = np.concatenate(found)
+        values = np.concatenate([chunk.values for chunk in found])
+        is_null = np.concatenate([chunk.is_null for chunk in found if chunk.is_null is not None])
         at = np.random.default_rng(0).permutation(len(values))[:n]
-        return values[np.sort(at)]
+        return Chunk(values, None, is_null).take(np.sort(at))
 
-    def _chunks(self) -> Iterator[tuple[Ints | None, np.ndarray[Any, Any]]]:
+    def _chunks(self) -> Iterator[Chunk]:
         metadata = self._file.metadata
         random = None if self.seed is None else np.random.default_rng(self.seed)
         groups = np.arange(metadata.num_row_groups)
@@ -213,14 +233,13 @@ class ParquetSource:
                     for batch in self._file.iter_batches(
                         _BATCH_ROWS, [group], self._needed, use_threads=False
                     ):
-                        chunk = _to_chunk(str(self._path), batch, self._columns, self._id)
-                        yield chunk.ids, chunk.values
+                        yield _to_chunk(str(self._path), batch, self._columns, self._id)
                     continue
                 chunk = _to_chunk(
                     str(self._path), self._file.read_row_group(group, self._needed), self._columns, self._id
                 )
-                ids = starts[group] + np.arange(rows[group]) if chunk.ids is None else chunk.ids
-                at = random.permutation(rows[group])
-                yield ids[at], chunk.values[at]
+                if chunk.ids is None:
+                    chunk = chunk._replace(ids=starts[group] + np.arange(rows[group]))
+                yield chunk.take(random.permutation(rows[group]))
         except self._error as error:
             raise DataRefusedError(f"{self._path}: cannot be read: {error}") from error

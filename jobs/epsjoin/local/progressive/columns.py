@@ -27,7 +27,7 @@ class Equi(JoinKind):
     """Rows with the same number.
 
     Rows have one column of integers or of floats, which are compared by their bits; -0.0 is 0.0. NaN is no
-    number (NULL in SQL) and joins with nothing.
+    number (NULL in SQL) and joins with nothing; nor does a null of a file or of an Arrow batch.
 
     Examples
     --------
@@ -36,6 +36,8 @@ class Equi(JoinKind):
     ...     sorted(pair for pairs, *_ in found for pair in zip(pairs.left.tolist(), pairs.right.tolist()))
     [(0, 1), (0, 2), (2, 0)]
     """
+
+    takes_nulls = True
 
     def check(self, name: str, values: ArrayLike) -> Values:
         """See :class:`JoinKind`."""

@@ -19,7 +19,7 @@ Types say what a driver may ask, and when:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -116,7 +116,14 @@ class Fitted(NamedTuple):
 
 
 class JoinCondition(ABC):
-    """What rows are joined on, before a row is seen."""
+    """What rows are joined on, before a row is seen.
+
+    Attributes
+    ----------
+    takes_nulls : whether rows of integers may lack one: such a row joins with nothing. Of floats NaN says so.
+    """
+
+    takes_nulls: ClassVar[bool] = False
 
     def check(self, name: str, values: ArrayLike) -> Values:
         """Check a table's rows and return them as (n, c); by default finite float64."""

@@ -15,8 +15,8 @@ Values = NDArray[Any]
 Keys = NDArray[Any]
 """(n,) numbers or byte strings that NumPy sorts."""
 
-IS_RIGHT, HAS_MORE = np.uint8(1), np.uint8(2)
-"""Flags of a row: it is one of the right table; its point has another row with a later key."""
+IS_RIGHT, HAS_MORE, IS_NULL = np.uint8(1), np.uint8(2), np.uint8(4)
+"""Flags of a row: it is one of the right table; its point has another with a later key; it has no value."""
 NO_RUN = -1
 """Run of a row that is compared with every other one."""
 
@@ -29,7 +29,7 @@ class SweepRows(NamedTuple):
     key : (n,) what the rows are sorted by.
     ids : (n,) int64, what pairs consist of.
     number : (n,) int64, the row's number in its table.
-    flags : (n,) uint8, ``IS_RIGHT`` and ``HAS_MORE``.
+    flags : (n,) uint8, ``IS_RIGHT``, ``HAS_MORE`` and ``IS_NULL``; rows with a key are not null.
     values : (n, c), what the kind of join decides on.
     mark : (n,) int64, or (0,) where the kind has none: more that the kind knows of a replica.
     run : (n,) int32. Rows of one run have met before: they are not compared again, unless it is ``NO_RUN``.

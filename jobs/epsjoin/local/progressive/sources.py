@@ -9,15 +9,33 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.arrays import Ints
+from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.local.arguments import as_array, int_column
 
 
 class Chunk(NamedTuple):
-    """Rows of a table: values as they came, and their ids, None for the row numbers."""
+    """Rows of a table.
+
+    Parameters
+    ----------
+    values : (n, ...) as they came.
+    ids : (n,) int64; None for the row numbers.
+    is_null : (n,) bool, which rows lack a number, whose integers mean nothing; None where no row does.
+    """
 
     values: NDArray[Any]
-    ids: Ints | None
+    ids: Ints | None = None
+    is_null: Bools | None = None
+
+    def take(self, rows: Ints | slice) -> Chunk:
+        """Take some rows."""
+        columns: list[Any] = [None if column is None else column[rows] for column in self]
+        return Chunk(*columns)
+
+    def copied(self) -> Chunk:
+        """The same rows in arrays of their own."""
+        columns: list[Any] = [None if column is None else column.copy() for column in self]
+        return Chunk(*columns)
 
 
 class Source(Protocol):
@@ -41,7 +59,7 @@ class Source(Protocol):
     def read(self, most: int) -> Chunk | None:
         """Read so many rows at most; none if there are none now; None at the end."""
 
-    def sample(self, n: int) -> NDArray[Any] | None:
+    def sample(self, n: int) -> Chunk | None:
         """Draw rows from the whole table, in any order; None where it cannot be read twice."""
 
 
@@ -88,12 +106,12 @@ class ArraySource:
             some = self._order[some]
         return Chunk(self._values[some], None if self._ids is None else self._ids[some])
 
-    def sample(self, n: int) -> NDArray[Any] | None:
+    def sample(self, n: int) -> Chunk | None:
         """See :class:`Source`."""
         rows = len(self._values)
         if rows <= n:
-            return self._values
-        return self._values[np.sort(np.random.default_rng(0).choice(rows, n, replace=False))]
+            return Chunk(self._values)
+        return Chunk(self._values[np.sort(np.random.default_rng(0).choice(rows, n, replace=False))])
 
 
 class IteratorSource:
@@ -101,7 +119,7 @@ class IteratorSource:
 
     Parameters
     ----------
-    chunks : values, or (ids, values); None where nothing has come yet.
+    chunks : values, (ids, values), or a :class:`Chunk`; None where nothing has come yet.
     """
 
     has_even_sample = False
@@ -113,7 +131,7 @@ class IteratorSource:
         self._left: Chunk | None = None
         while self._left is None and self._fetch():
             pass
-        first = self._left if self._left is not None else Chunk(np.empty((0, 1)), None)
+        first = self._left if self._left is not None else Chunk(np.empty((0, 1)))
         self.has_ids = first.ids is not None
         self.columns = 1 if first.values.ndim == 1 else first.values.shape[1]
 
@@ -124,8 +142,11 @@ class IteratorSource:
         except StopIteration:
             return False
         if chunk is not None:
-            ids, values = chunk if isinstance(chunk, tuple) else (None, chunk)
-            fetched = Chunk(_rows(values), None if ids is None else int_column("ids", ids))
+            if isinstance(chunk, Chunk):
+                fetched = chunk
+            else:
+                ids, values = chunk if isinstance(chunk, tuple) else (None, chunk)
+                fetched = Chunk(_rows(values), None if ids is None else int_column("ids", ids))
             if fetched.ids is not None and len(fetched.ids) != len(fetched.values):
                 raise ArgumentError(f"ids must be one per row, {len(fetched.values)}, not {len(fetched.ids)}")
             if len(fetched.values):
@@ -137,15 +158,14 @@ class IteratorSource:
         if self._left is None and not self._fetch():
             return None
         if self._left is None:
-            return Chunk(np.empty(0), None)
-        values, ids = self._left
-        if (ids is not None) != self.has_ids:
+            return Chunk(np.empty(0))
+        chunk = self._left
+        if (chunk.ids is not None) != self.has_ids:
             raise ArgumentError("chunks must all have ids, or none: row numbers are no ids")
-        rest = Chunk(values[most:], None if ids is None else ids[most:])
+        rest = chunk.take(slice(most, None))
         self._left = rest if len(rest.values) else None
-        # copied: an iterator may fill the array of its chunk again
-        return Chunk(values[:most].copy(), None if ids is None else ids[:most].copy())
+        return chunk.take(slice(most)).copied()  # an iterator may fill the array of its chunk again
 
-    def sample(self, n: int) -> NDArray[Any] | None:  # noqa: ARG002  # as of ArraySource
+    def sample(self, n: int) -> Chunk | None:  # noqa: ARG002  # as of ArraySource
         """See :class:`Source`."""
         return None

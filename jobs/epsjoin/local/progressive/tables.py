@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import time
 import zlib
-from typing import Any
 
 import numpy as np
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.arrays import Ints
-from epsjoin.local.progressive.kinds import JoinCondition, SweepKind
-from epsjoin.local.progressive.rows import HAS_MORE, IS_RIGHT, NO_RUN, SweepRows, concat
+from epsjoin.local.progressive.kinds import JoinCondition, Keyed, SweepKind
+from epsjoin.local.progressive.rows import HAS_MORE, IS_NULL, IS_RIGHT, NO_RUN, SweepRows, concat
 from epsjoin.local.progressive.running import combinations
 from epsjoin.local.progressive.sources import Chunk, Source
 
@@ -81,7 +79,9 @@ class Tables:
         drawn = [source.sample(max(1, most // len(self.sources))) for source in self.sources]
         try:
             found = [
-                self._rows(on, side, 0, rows, None) for side, rows in enumerate(drawn) if rows is not None
+                self._rows(on, side, 0, chunk._replace(ids=None))
+                for side, chunk in enumerate(drawn)
+                if chunk is not None
             ]
         except ArgumentError:  # reading says so, too, and which row it is
             return None
@@ -92,23 +92,32 @@ class Tables:
 
     def _take(self, on: JoinCondition, side: int, chunk: Chunk) -> SweepRows:
         """Rows of a table behind those before."""
-        rows = self._rows(on, side, self.read_rows[side], chunk.values, chunk.ids)
+        rows = self._rows(on, side, self.read_rows[side], chunk)
         self.read_rows[side] += rows.n
         if self._is_kept:
             before = self.checksums[side]
+            ids = np.where(rows.flags & IS_NULL, ~rows.ids, rows.ids)  # a null is not the value in its place
             self.checksums[side] = [
                 zlib.crc32(np.ascontiguousarray(column).reshape(-1).view(np.uint8).data, checksum)
-                for column, checksum in zip((rows.values, rows.ids), before, strict=True)
+                for column, checksum in zip((rows.values, ids), before, strict=True)
             ]
         return rows
 
-    def _rows(self, on: JoinCondition, side: int, first: int, values: Any, ids: Ints | None) -> SweepRows:
+    def _rows(self, on: JoinCondition, side: int, first: int, chunk: Chunk) -> SweepRows:
         """Checked rows of a table, numbered from ``first`` on."""
         name = ("left", "right")[side] if self.two else "points"
+        values, ids, is_null = chunk
+        if is_null is not None and is_null.any() and not on.takes_nulls:
+            raise ArgumentError(
+                f"{name} must have no missing values to be joined on {type(on).__name__}; row "
+                f"{first + int(is_null.argmax())} has one; leave such rows out"
+            )
         checked = on.check(name, values)
         n = len(checked)
         number = np.arange(first, first + n)
         flags = np.full(n, IS_RIGHT if side else 0, np.uint8)
+        if is_null is not None:
+            flags[is_null] |= IS_NULL
         none = np.empty(0, np.int64)
         run = np.full(n, NO_RUN, np.int32)
         return SweepRows(none, number if ids is None else ids, number, flags, checked, none, run)
@@ -156,16 +165,26 @@ def of_one_kind(found: list[SweepRows]) -> SweepRows:
     return concat(found)
 
 
+def _keyed(kind: SweepKind, rows: SweepRows) -> Keyed:
+    """The keys of rows, of which those that are null have none."""
+    keyed = kind.keyed(rows.values, rows.ids)
+    is_null = (rows.flags & IS_NULL).astype(np.bool_)
+    if not is_null.any():
+        return keyed
+    has_key = ~is_null[keyed.row]
+    return Keyed(*(column[has_key] if len(column) else column for column in keyed))
+
+
 def leave_out(kind: SweepKind, rows: SweepRows) -> tuple[SweepRows, SweepRows | None]:
     """Rows with a key, and those without, which join with nothing."""
     has_key = np.zeros(rows.n, np.bool_)
-    has_key[kind.keyed(rows.values, rows.ids).row] = True
+    has_key[_keyed(kind, rows).row] = True
     return (rows, None) if has_key.all() else (rows.take(has_key), rows.take(~has_key))
 
 
 def sorted_by_key(kind: SweepKind, raw: SweepRows) -> SweepRows:
     """Rows of a kind, sorted by key."""
-    row, key, mark = kind.keyed(raw.values, raw.ids)
+    row, key, mark = _keyed(kind, raw)
     if (key[1:] < key[:-1]).any():
         order = np.argsort(key, kind="stable")
         row, key, mark = row[order], key[order], mark[order] if len(mark) else mark
