@@ -10,6 +10,9 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
+INGEST = str(REPOSITORY / "jobs" / "ingest.py")
+REPORT = str(REPOSITORY / "jobs" / "report.py")
+
 SPARK_SUBMIT = """#!/bin/sh
 here={root}
 for argument; do

@@ -34,6 +34,9 @@ class Project:
         self.java = folder.parent / "jdk"
         for name in ("bin", "conf"):
             shutil.copytree(REPOSITORY / name, folder / name)
+        (folder / "jobs").mkdir()
+        for name in ("ingest", "rehearse"):
+            (folder / "jobs" / f"{name}.py").touch()
         write_script(self.java / "bin" / "java", "#!/bin/sh\n")
         (self.java / "release").write_text('JAVA_VERSION="17.0.1"\n')
         self.spark_jars = spark.venv / "lib" / "python3.11" / "site-packages" / "pyspark" / "jars"
@@ -64,10 +67,14 @@ class Project:
     def submit(self, *before: str, **environment: str) -> list[str]:
         """Submit a job; return the options of its JVM."""
         (self.spark.root / "options").unlink(missing_ok=True)
-        done = self.run("spark-submit", *before, "/x/jobs/ingest.py", **environment)
+        done = self.run("spark-submit", *before, self.job, **environment)
         assert done.returncode == 0, done.stderr
         assert not done.stderr
         return (self.spark.root / "options").read_text().splitlines()
+
+    @property
+    def job(self) -> str:
+        return str(self.folder / "jobs" / "ingest.py")
 
     @property
     def settings(self) -> Path:
@@ -126,8 +133,10 @@ def take_own_settings(project: Project) -> dict[str, str]:
     return {"SPARK_CONF_DIR": str(project.folder / "own")}
 
 
-def lose_java(project: Project) -> dict[str, str]:
-    return {"JAVA_HOME": "/nowhere"}
+def take_unnamed_java(project: Project) -> dict[str, str]:
+    """A Java that does not say which it is."""
+    shutil.copytree(project.java / "bin", project.folder / "java" / "bin")
+    return {"JAVA_HOME": str(project.folder / "java")}
 
 
 def remove(project: Project) -> dict[str, str]:
@@ -136,7 +145,7 @@ def remove(project: Project) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    "change", [change_java, change_jars, cut_short, take_own_settings, lose_java, remove]
+    "change", [change_java, change_jars, cut_short, take_own_settings, take_unnamed_java, remove]
 )
 def test_spark_submit__starts_as_without_an_archive_where_none_fits(
     project: Project, change: Callable[[Project], dict[str, str]]
@@ -160,8 +169,8 @@ def test_spark_submit__keeps_the_folder_of_settings_for_clusters_that_ship_it(pr
 
 def test_spark_submit__wants_the_drivers_address_with_an_archive_too(project: Project) -> None:
     project.make()
-    done = project.run("spark-submit", "--master", "spark://there:7077", "/x/jobs/ingest.py")
-    assert done.returncode == 1
+    done = project.run("spark-submit", "--master", "spark://there:7077", project.job)
+    assert done.returncode == 2
     assert "cannot reach a driver at 127.0.0.1" in done.stderr
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from dags.fake_spark import REPOSITORY, FakeSpark, write_script
+from dags.fake_spark import INGEST, REPORT, REPOSITORY, FakeSpark, write_script
 from dags.scripts import BIN, alive, run
 
 # --- bin/spark-submit
@@ -22,7 +23,7 @@ from dags.scripts import BIN, alive, run
 
 def test_spark_submit__hands_on_environment_and_settings(fake_spark: FakeSpark, tmp_path: Path) -> None:
     metrics = tmp_path / "metrics.json"
-    done = run("spark-submit", "--master", "local[1]", "/x/jobs/ingest.py", "--metrics-out", str(metrics))
+    done = run("spark-submit", "--master", "local[1]", INGEST, "--metrics-out", str(metrics))
     assert done.returncode == 0, done.stderr
     assert fake_spark.command("ingest")[:2] == ["--master", "local[1]"]
     environment = fake_spark.environment
@@ -38,7 +39,7 @@ def test_spark_submit__hands_on_environment_and_settings(fake_spark: FakeSpark, 
 def test_spark_submit__takes_the_profile_and_the_jars(
     fake_spark: FakeSpark, tmp_path: Path, profile: str
 ) -> None:
-    run("spark-submit", "/x/jobs/ingest.py", "--metrics-out", str(tmp_path / "m"), EPSJOIN_PROFILE=profile)
+    run("spark-submit", INGEST, "--metrics-out", str(tmp_path / "m"), EPSJOIN_PROFILE=profile)
     arguments = fake_spark.calls_text().splitlines()
     assert arguments[:3] == [
         "--properties-file",
@@ -58,7 +59,7 @@ def test_spark_submit__tells_the_launcher_where_its_classes_are(
     jar = venv / "lib/python3.11/site-packages/pyspark/jars/spark-launcher_2.13-4.2.0.jar"
     jar.parent.mkdir(exist_ok=True)
     jar.touch()
-    run("spark-submit", "/x/jobs/ingest.py", "--metrics-out", str(tmp_path / "m"), SPARK_JOB_VENV=str(venv))
+    run("spark-submit", INGEST, "--metrics-out", str(tmp_path / "m"), SPARK_JOB_VENV=str(venv))
     options = fake_spark.environment["SPARK_LAUNCHER_OPTS"].split()
     found = [option for option in options if option.startswith("-Xbootclasspath")]
     assert found == ([f"-Xbootclasspath/a:{jar}"] if folder == "jars" else [])
@@ -67,9 +68,7 @@ def test_spark_submit__tells_the_launcher_where_its_classes_are(
 def test_spark_submit__leaves_the_launchers_options_to_who_sets_them(
     fake_spark: FakeSpark, tmp_path: Path
 ) -> None:
-    run(
-        "spark-submit", "/x/jobs/ingest.py", "--metrics-out", str(tmp_path / "m"), SPARK_LAUNCHER_OPTS="-Dx=1"
-    )
+    run("spark-submit", INGEST, "--metrics-out", str(tmp_path / "m"), SPARK_LAUNCHER_OPTS="-Dx=1")
     assert fake_spark.environment["SPARK_LAUNCHER_OPTS"] == "-Dx=1"
 
 
@@ -77,21 +76,21 @@ def test_spark_submit__keeps_bytecode_apart_where_none_may_lie_beside_sources(
     fake_spark: FakeSpark, tmp_path: Path
 ) -> None:
     metrics = str(tmp_path / "m")
-    run("spark-submit", "/x/jobs/ingest.py", "--metrics-out", metrics, PYTHONDONTWRITEBYTECODE="1")
+    run("spark-submit", INGEST, "--metrics-out", metrics, PYTHONDONTWRITEBYTECODE="1")
     environment = fake_spark.environment
     assert "PYTHONDONTWRITEBYTECODE" not in environment
     assert environment["PYTHONPYCACHEPREFIX"] == str(REPOSITORY / ".cache/bytecode")
-    run("spark-submit", "/x/jobs/ingest.py", "--metrics-out", metrics, PYTHONDONTWRITEBYTECODE="")
+    run("spark-submit", INGEST, "--metrics-out", metrics, PYTHONDONTWRITEBYTECODE="")
     assert "PYTHONPYCACHEPREFIX" not in fake_spark.environment
 
 
 def test_spark_submit__passes_the_exit_code_on(fake_spark: FakeSpark) -> None:
     fake_spark.ends("ingest", 4)
-    assert run("spark-submit", "/x/jobs/ingest.py").returncode == 4
+    assert run("spark-submit", INGEST).returncode == 4
 
 
 def test_spark_submit__without_the_environment_says_what_to_do(fake_spark: FakeSpark, tmp_path: Path) -> None:
-    done = run("spark-submit", "/x/jobs/ingest.py", SPARK_JOB_VENV=str(tmp_path / "nowhere"))
+    done = run("spark-submit", INGEST, SPARK_JOB_VENV=str(tmp_path / "nowhere"))
     assert done.returncode == 1
     assert "no jobs environment in" in done.stderr
     assert "run 'make setup'" in done.stderr
@@ -101,7 +100,7 @@ def test_spark_submit__without_the_environment_says_what_to_do(fake_spark: FakeS
 
 def test_spark_submit__without_pyspark_says_what_to_do(fake_spark: FakeSpark) -> None:
     (fake_spark.venv / "lib").rename(fake_spark.root / "lib")
-    done = run("spark-submit", "/x/jobs/ingest.py")
+    done = run("spark-submit", INGEST)
     assert done.returncode == 1
     assert done.stderr == f"spark-submit: no pyspark in {fake_spark.venv}; run 'make setup'\n"
 
@@ -109,7 +108,7 @@ def test_spark_submit__without_pyspark_says_what_to_do(fake_spark: FakeSpark) ->
 def test_spark_submit__without_a_jar_says_what_to_do(fake_spark: FakeSpark) -> None:
     jar = sorted(fake_spark.jars.iterdir())[-1]
     jar.unlink()
-    done = run("spark-submit", "/x/jobs/ingest.py")
+    done = run("spark-submit", INGEST)
     assert done.returncode == 1
     assert f"{jar.name} is missing" in done.stderr
     assert "run 'make setup'" in done.stderr
@@ -119,7 +118,7 @@ def test_spark_submit__without_a_jar_says_what_to_do(fake_spark: FakeSpark) -> N
 def test_spark_submit__names_a_jar_that_is_broken(fake_spark: FakeSpark) -> None:
     jar = sorted(fake_spark.jars.iterdir())[-1]
     jar.write_text("half of it")
-    done = run("spark-submit", "/x/jobs/ingest.py")
+    done = run("spark-submit", INGEST)
     assert done.returncode == 1
     assert done.stderr == (
         f"spark-submit: {jar.name} in {fake_spark.jars} is not what it should be (conf/delta-jars.sha256); "
@@ -129,9 +128,63 @@ def test_spark_submit__names_a_jar_that_is_broken(fake_spark: FakeSpark) -> None
 
 
 def test_spark_submit__refuses_an_unknown_profile(fake_spark: FakeSpark) -> None:
-    done = run("spark-submit", "/x/jobs/ingest.py", EPSJOIN_PROFILE="medium")
-    assert done.returncode == 1
+    done = run("spark-submit", INGEST, EPSJOIN_PROFILE="medium")
+    assert done.returncode == 2
     assert "must be small or large, not 'medium'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("home", "sentence"), [("/nowhere", "JAVA_HOME is /nowhere"), ("", "no java on the PATH")]
+)
+def test_spark_submit__without_java_says_what_to_do(
+    fake_spark: FakeSpark, tmp_path: Path, home: str, sentence: str
+) -> None:
+    for tool in ("dirname", "sh"):
+        (tmp_path / tool).symlink_to(shutil.which(tool) or "")
+    done = run("spark-submit", INGEST, JAVA_HOME=home, PATH=str(tmp_path))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"spark-submit: {sentence}")
+    assert done.stderr.endswith(
+        "install a JDK 17, and set JAVA_HOME to its folder if it is not on the PATH\n"
+    )
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("words", [["jobs/nojob.py"], ["--master", "local[2]", "/nowhere/ingest.py"], []])
+def test_spark_submit__without_a_job_names_those_that_there_are(
+    fake_spark: FakeSpark, words: list[str]
+) -> None:
+    done = run("spark-submit", *words)
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        f"spark-submit: {f'there is no {words[-1]}' if words else 'no job is given'};"
+    )
+    assert " cluster compare fit_epsilon ingest " in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert fake_spark.jobs == []
+
+
+@pytest.mark.parametrize(
+    "words", [["--py-files", "elsewhere.py", INGEST], ["hdfs://there/ingest.py"], ["--version"]]
+)
+def test_spark_submit__leaves_to_spark_what_is_no_file_here(fake_spark: FakeSpark, words: list[str]) -> None:
+    fake_spark.writes_no_metrics()
+    assert run("spark-submit", *words).returncode == 0
+
+
+def test_spark_submit__refuses_folders_of_which_spark_can_write_to_none(
+    fake_spark: FakeSpark, tmp_path: Path
+) -> None:
+    fake_spark.writes_no_metrics()
+    done = run("spark-submit", INGEST, SPARK_LOCAL_DIRS=f"{INGEST}/x,/proc/x")
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"spark-submit: Spark cannot write its temporary files to {INGEST}/x,/proc/x; "
+        "set SPARK_LOCAL_DIRS to a folder for them\n"
+    )
+    assert fake_spark.jobs == []
+    for folders in (str(tmp_path), f"/proc/x,{tmp_path}/new"):
+        assert run("spark-submit", INGEST, SPARK_LOCAL_DIRS=folders).returncode == 0
 
 
 def test_profiles__hold_settings_and_a_reason_for_them() -> None:
@@ -148,7 +201,7 @@ def test_spark_submit__jvm_and_driver_die_with_the_task(fake_spark: FakeSpark, t
     fake_spark.script(
         f'#!/bin/sh\necho $$ > {tmp_path}/jvm\n"$PYSPARK_DRIVER_PYTHON" &\necho $! > {tmp_path}/driver\nwait'
     )
-    call = f"import subprocess; subprocess.run([{str(BIN / 'spark-submit')!r}, 'x.py'])"
+    call = f"import subprocess; subprocess.run([{str(BIN / 'spark-submit')!r}, {INGEST!r}])"
     with subprocess.Popen([sys.executable, "-c", call]) as task:
         deadline = time.monotonic() + 30
         while not ((tmp_path / "driver").exists() and (tmp_path / "driver").read_text().strip()):
@@ -207,7 +260,7 @@ def settings_of(fake_spark: FakeSpark) -> dict[str, str]:
 
 
 def test_spark_submit__ships_package_and_jars_to_a_cluster(shipping: FakeSpark) -> None:
-    done = run("spark-submit", "--master", "spark://127.0.0.1:7077", "/x/jobs/ingest.py")
+    done = run("spark-submit", "--master", "spark://127.0.0.1:7077", INGEST)
     assert done.returncode == 0, done.stderr
     settings = settings_of(shipping)
     assert settings["spark.archives"] == "/ship/epsjoin-1.tar.gz#shipped"
@@ -221,7 +274,7 @@ def test_spark_submit__ships_package_and_jars_to_a_cluster(shipping: FakeSpark) 
 
 def test_spark_submit__on_one_machine_ships_nothing(shipping: FakeSpark) -> None:
     for master in (["--master", "local[2]"], ["--master=local"], []):
-        assert run("spark-submit", *master, "/x/jobs/ingest.py").returncode == 0
+        assert run("spark-submit", *master, INGEST).returncode == 0
     assert "spark.archives" not in shipping.calls_text()
     assert "spark.jars" not in shipping.calls_text()
     assert settings_of(shipping)["spark.executor.extraClassPath"] == f"{shipping.jars}/*"
@@ -230,9 +283,9 @@ def test_spark_submit__on_one_machine_ships_nothing(shipping: FakeSpark) -> None
 
 def test_spark_submit__takes_the_master_of_the_environment_unless_one_is_given(shipping: FakeSpark) -> None:
     master = "spark://127.0.0.1:7077"
-    run("spark-submit", "/x/jobs/ingest.py", "--master", "of the job", EPSJOIN_MASTER=master)
+    run("spark-submit", INGEST, "--master", "of the job", EPSJOIN_MASTER=master)
     assert shipping.command("ingest")[:2] == ["--master", master]
-    run("spark-submit", "--master=local[3]", "/x/jobs/report.py", EPSJOIN_MASTER=master)
+    run("spark-submit", "--master=local[3]", REPORT, EPSJOIN_MASTER=master)
     last = sorted((shipping.root / "calls").iterdir())[-1].read_text().splitlines()
     assert "--master=local[3]" in last
     assert master not in last
@@ -240,7 +293,7 @@ def test_spark_submit__takes_the_master_of_the_environment_unless_one_is_given(s
 
 def test_spark_submit__takes_a_packed_environment_for_the_workers_alone(shipping: FakeSpark) -> None:
     run(
-        *("spark-submit", "--master", "spark://127.0.0.1:7077", "/x/jobs/ingest.py"),
+        *("spark-submit", "--master", "spark://127.0.0.1:7077", INGEST),
         EPSJOIN_ARCHIVES="/x/packed.tar.gz#packed",
         EPSJOIN_EXECUTOR_PYTHON="./packed/bin/python",
     )
@@ -254,9 +307,9 @@ def test_spark_submit__takes_a_packed_environment_for_the_workers_alone(shipping
 def test_spark_submit__wants_the_drivers_address_for_other_machines(
     shipping: FakeSpark, tmp_path: Path, master: str
 ) -> None:
-    job = ("--master", master, "/x/jobs/ingest.py")
+    job = ("--master", master, INGEST)
     done = run("spark-submit", *job)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert done.stderr == (
         f"spark-submit: the workers of {master} cannot reach a driver at 127.0.0.1; "
         "set spark.driver.host (docs/clusters.md)\n"
@@ -280,13 +333,13 @@ def test_spark_submit__adds_the_clusters_secret_but_to_no_command_line(
     cluster.mkdir()
     (cluster / "url").write_text("spark://127.0.0.1:7077\n")
     (cluster / "secret.conf").write_text("spark.authenticate.secret pssst\n")
-    run("spark-submit", "--master", "spark://127.0.0.1:7078", "/x/jobs/report.py")
+    run("spark-submit", "--master", "spark://127.0.0.1:7078", REPORT)
     assert properties_file(shipping) == REPOSITORY / "conf" / "small.conf", "another cluster"
     (shipping.root / "calls" / "000-report").unlink()
 
     (tmp_path / "more.conf").write_text("spark.executor.memory 3g")  # a last line without an end
     run(
-        *("spark-submit", "--master", "spark://127.0.0.1:7077", "/x/jobs/ingest.py"),
+        *("spark-submit", "--master", "spark://127.0.0.1:7077", INGEST),
         EPSJOIN_CONF=str(tmp_path / "more.conf"),
     )
     file = properties_file(shipping)
@@ -301,14 +354,39 @@ def test_spark_submit__adds_the_clusters_secret_but_to_no_command_line(
 
 
 def test_spark_submit__without_the_file_of_settings_says_so(shipping: FakeSpark, tmp_path: Path) -> None:
-    done = run("spark-submit", "/x/jobs/ingest.py", EPSJOIN_CONF=str(tmp_path / "no.conf"))
-    assert done.returncode == 1
+    done = run("spark-submit", INGEST, EPSJOIN_CONF=str(tmp_path / "no.conf"))
+    assert done.returncode == 2
     assert done.stderr == f"spark-submit: EPSJOIN_CONF names {tmp_path}/no.conf, which is no file\n"
 
 
 def test_spark_submit__stops_when_the_kernels_cannot_be_compiled(shipping: FakeSpark) -> None:
-    write_script(shipping.venv / "bin" / "python", "#!/bin/sh\necho the reason >&2\nexit 1\n")
-    done = run("spark-submit", "--master", "spark://127.0.0.1:7077", "/x/jobs/ingest.py")
+    fails = 'case "$*" in *ship.py*) echo the reason >&2; exit 1 ;; esac\n'
+    write_script(shipping.venv / "bin" / "python", f"#!/bin/sh\n{fails}")
+    done = run("spark-submit", "--master", "spark://127.0.0.1:7077", INGEST)
     assert done.returncode == 1
     assert done.stderr.splitlines()[0] == "the reason"
     assert shipping.jobs == []
+
+
+def test_spark_submit__on_a_master_that_does_not_answer_says_so(shipping: FakeSpark) -> None:
+    write_script(shipping.venv / "bin" / "python", f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    with socket.socket() as master:
+        master.bind(("127.0.0.1", 0))
+        silent = f"127.0.0.1:{master.getsockname()[1]}"
+        done = run("spark-submit", INGEST, EPSJOIN_MASTER=f"spark://{silent}")
+        assert done.returncode == 1
+        assert done.stderr == (
+            f"spark-submit: no Spark master answers at spark://{silent}; "
+            "start it (make cluster-up), or correct EPSJOIN_MASTER or --master\n"
+        )
+        assert shipping.jobs == []
+        find = [sys.executable, "-I", str(BIN / "find_master.py")]
+        asked = [
+            f"spark://{silent}",
+            "spark://nothing",
+            "spark://127.0.0.1:x",
+            f"spark://127.0.0.1:x,{silent}",
+        ]
+        assert [subprocess.run([*find, master], check=False).returncode for master in asked] == [1] * 4
+        master.listen()
+        assert subprocess.run([*find, asked[-1]], check=False).returncode == 0, "one of two answers"
