@@ -117,6 +117,11 @@ def test_run_job__ends_with_5_when_there_is_nothing_to_do(
         (["--run", "June"], "--run must be a date like 2023-06-01, not 'June'"),
         (["--dataset", "nothing"], "no contract"),
         (["--lake", "here"], "--lake must be a URI"),
+        (
+            ["--lake", f"{__file__}/lake"],
+            f"--lake: {__file__} is a file, so {__file__}/lake/tiny cannot be a folder",
+        ),
+        (["--lake", __file__], f"--lake: {__file__} is a file"),
     ],
 )
 def test_run_job__ends_with_2_when_arguments_are_wrong(
@@ -124,6 +129,19 @@ def test_run_job__ends_with_2_when_arguments_are_wrong(
 ) -> None:
     assert run(job, ingest.run, *more) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_run_job__ends_with_2_where_it_may_not_write(
+    job: Job, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Before it starts a session."""
+    monkeypatch.setattr("epsjoin.spark.job.get_session", lambda _: pytest.fail("a session"))
+    monkeypatch.setattr("os.access", lambda place, _: place != tmp_path)  # a superuser may write everywhere
+    assert run(job, ingest.run, "--lake", str(tmp_path / "new" / "lake")) == 2
+    last = capsys.readouterr().err.splitlines()[-1]
+    assert last == (
+        f"ingest: --lake: this user may not write in {tmp_path}; allow it there, or name another folder"
+    )
 
 
 def test_run_job__ends_with_2_when_an_argument_is_missing() -> None:

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pyarrow as pa
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -88,6 +89,14 @@ def test_run_tasks__an_error_that_nobody_foresaw_is_told_by_its_own_line(spark: 
         with pytest.raises(PySparkException) as caught:
             start(spark, [7], fail)
         assert summarize_error(caught.value) == "KeyError: 8"
+
+
+def test_summarize_error__of_javas_own_is_what_it_threw(spark: SparkSession) -> None:
+    with pytest.raises(Py4JJavaError) as caught:
+        spark._jvm.java.util.ArrayList().get(0)
+    assert summarize_error(caught.value) == (
+        "java.lang.IndexOutOfBoundsException: Index 0 out of bounds for length 0"
+    )
 
 
 def test_run_tasks__may_be_called_by_several_threads(spark: SparkSession) -> None:

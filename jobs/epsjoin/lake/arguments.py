@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from datetime import date
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -70,3 +71,24 @@ def open_lake(arguments: argparse.Namespace) -> Lake:
     """
     source = load_source(arguments.contracts, arguments.dataset)
     return Lake(uris.parse_lake_uri(arguments.lake), arguments.contracts, source)
+
+
+def check_writable(lake: Lake) -> None:
+    """Check that tables can be written to a lake on this machine; any other lake says so by a write alone.
+
+    Raises
+    ------
+    ArgumentError
+        The folder of the data set, or the nearest one above it that is there, is a file, or this user may
+        not write in it.
+    """
+    if not lake.uri.startswith("file:"):
+        return
+    folder = Path(uris.filesystem_of(lake.location(""))[1])
+    place = next(each for each in (folder, *folder.parents) if os.path.exists(each))  # noqa: PTH110 - of Path, it raises
+    if not place.is_dir():
+        raise ArgumentError(f"--lake: {place} is a file, so {folder} cannot be a folder; name another one")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise ArgumentError(
+            f"--lake: this user may not write in {place}; allow it there, or name another folder"
+        )

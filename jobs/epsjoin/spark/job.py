@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from epsjoin.console import printable
 from epsjoin.errors import EpsjoinError, NothingToDoError
 from epsjoin.lake import delta_log, slices
-from epsjoin.lake.arguments import add_lake, open_lake, parse_run
+from epsjoin.lake.arguments import add_lake, check_writable, open_lake, parse_run
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.params import RunParams
 from epsjoin.spark import scan
@@ -83,6 +83,7 @@ def run_job(
         keep_pandas_out()
         arguments = _parse(name, argv, parents)
         lake = open_lake(arguments)
+        check_writable(lake)
         lake = replace(lake, source=lake.source.of_run(arguments.run))
         lake = delta_log.pin_versions(lake, name)
         job = Job(
@@ -145,4 +146,8 @@ def summarize_error(error: Exception) -> str:
     _, traced, trace = str(error).rpartition("Traceback (most recent call last):\n")
     if traced and not python:  # of a task; what it raised is the first line that is not indented
         python = [line for line in trace.splitlines() if line.strip() and not line[0].isspace()][:1]
+    if lines and lines[0].startswith(
+        "An error occurred while calling"
+    ):  # of py4j; what Java threw is the next one
+        lines = [line.removeprefix(": ") for line in lines[1:]] or lines
     return (python or causes or lines or [type(error).__name__])[-1 if causes else 0]
