@@ -7,33 +7,62 @@ Airflow 3.3 would ask for that of the present time (https://github.com/apache/ai
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 from airflow import __main__ as airflow
 from airflow.api.client import local_client
 from airflow.api.common.trigger_dag import trigger_dag
-from airflow.exceptions import ParamValidationError
+from airflow.cli import cli_parser
+from airflow.cli.commands import dag_command
+from airflow.exceptions import DagNotFound, ParamValidationError
+from airflow.models.dag import DagModel
+from airflow.sdk import DAG
+from airflow.sdk.exceptions import AirflowException
+from airflow.utils.cli import get_bagged_dag
+from airflow.utils.session import create_session
+from sqlalchemy import select
 
+from dag_checks import Refusal, check_lake, check_names, check_params, describe_missing, read_conf
 from intervals import NoIntervalError
 
 
 def main(argv: Sequence[str]) -> int:
     """Run ``airflow dags`` with these arguments; return its exit code."""
-    # Airflow's own has no such parameter: its name in the command's module is the only place to give it one
+    arguments = cli_parser.get_parser().parse_args(["dags", *argv])
+    # Airflow's own have no such parameters: their names in its modules are the only place to give them
     local_client.trigger_dag = SimpleNamespace(trigger_dag=_trigger)  # type: ignore[assignment, attr-defined]
     sys.argv = ["airflow", "dags", *argv]
     try:
+        conf = read_conf(arguments.conf)
+        dag_command.get_bagged_dag = partial(_find_dag, conf)  # type: ignore[attr-defined]
         airflow.main()  # type: ignore[no-untyped-call]  # of Airflow
-    except (NoIntervalError, ParamValidationError) as error:
+    except (DagNotFound, NoIntervalError, ParamValidationError, Refusal) as error:
         print(f"airflow: {str(error).splitlines()[0]}", file=sys.stderr)  # the whole schema would follow
         return 2
     return 0
 
 
-def _trigger(*, logical_date: Any, **asked: Any) -> Any:
-    return trigger_dag(logical_date=logical_date, run_after=logical_date, **asked)
+def _find_dag(conf: Mapping[str, Any], bundle_names: list[str] | None, dag_id: str, **more: Any) -> DAG:
+    """Find the DAG of a test, and check what its run is given."""
+    check_lake()
+    try:
+        dag = get_bagged_dag(bundle_names, dag_id, **more)
+    except AirflowException:
+        with create_session() as session:
+            known = session.scalars(select(DagModel.dag_id).where(~DagModel.is_stale)).all()
+        raise Refusal(describe_missing(dag_id, known)) from None
+    check_params(dag, conf)
+    return dag
+
+
+def _trigger(*, dag_id: str, logical_date: Any, conf: str | None, **asked: Any) -> Any:
+    with create_session() as session:
+        dag = session.get(DagModel, dag_id)
+        check_names([tag.name for tag in dag.tags] if dag else [], read_conf(conf))
+    return trigger_dag(dag_id=dag_id, logical_date=logical_date, run_after=logical_date, conf=conf, **asked)
 
 
 if __name__ == "__main__":

@@ -71,6 +71,33 @@ class IntervalTimetable(CronDataIntervalTimetable):
             )
         return DataInterval(begin, end)
 
+    def find_interval(self, first: DateTime, last: DateTime) -> DataInterval:
+        """Return the first interval that begins from ``first`` to ``last``, both included.
+
+        Raises
+        ------
+        NoIntervalError
+            None begins then, or it is not over yet.
+        """
+        before = self._align_to_prev(first)
+        begin = before if before == first else self._get_next(before)
+        end = self._get_next(begin)
+        if begin > last:
+            raise NoIntervalError(
+                f"no interval begins from {first:%Y-%m-%d} to {last:%Y-%m-%d}; a run is named by the first "
+                f"day of its interval, as {before:%Y-%m-%d} or {begin:%Y-%m-%d}"
+            )
+        if end > utcnow():
+            raise NoIntervalError(
+                f"the interval that begins on {begin:%Y-%m-%d} is not over before {end:%Y-%m-%d}; "
+                f"the last one that is over began on {self._find_last():%Y-%m-%d}"
+            )
+        return DataInterval(begin, end)
+
+    def _find_last(self) -> DateTime:
+        """Return the first day of the last interval that is over."""
+        return self._get_prev(self._align_to_prev(coerce_datetime(utcnow())))
+
     def generate_run_id(self, *, data_interval: DataInterval | None, **_: Any) -> str:
         """Name a run by the first day of its interval.
 
@@ -80,10 +107,9 @@ class IntervalTimetable(CronDataIntervalTimetable):
             The run has no logical date, and so no interval.
         """
         if data_interval is None:
-            over = self._get_prev(self._align_to_prev(coerce_datetime(utcnow())))
             raise NoIntervalError(
                 "a run needs a logical date, the first day of its interval; "
-                f"the last interval that is over began at {over:%Y-%m-%d} 00:00 UTC"
+                f"the last interval that is over began at {self._find_last():%Y-%m-%d} 00:00 UTC"
             )
         return f"{data_interval.start:%Y-%m-%d}"
 

@@ -30,3 +30,19 @@ def find_lake_uri() -> str:
             "by its own environment variables or files"
         )
     return uri
+
+
+def check_lake_uri(uri: str) -> None:
+    """Check that tables and reports may lie at a URI.
+
+    Raises
+    ------
+    ValueError
+        It is none, or names no folder.
+    """
+    url = urlsplit(uri)
+    if "://" not in uri or not (url.netloc + url.path).strip("/"):
+        raise ValueError(
+            f"EPSJOIN_LAKE must be a URI such as file:///data/lake, not {uri!r}; "
+            "correct it where the worker runs, or unset it for the folder lake/ of the project"
+        )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from airflow.sdk import Param
@@ -36,3 +37,14 @@ RUN_PARAMS = {name: _make_field(rule) for name, rule in _SCHEMA["properties"].it
 
 A description must hold no code: Airflow's form draws code as a box over the line above.
 """
+
+
+def name_unknown(given: Iterable[str]) -> str | None:
+    """Say which of the given names are no parameters; Airflow takes them as parameters all the same."""
+    unknown = sorted(set(given) - {*RUN_PARAMS, "openlineage"})  # a DAG that triggers ours may add the last
+    if not unknown:
+        return None
+    return (
+        f"the run's conf has {', '.join(map(repr, unknown))}, which is no parameter; "
+        f"trigger it again with some of {', '.join(RUN_PARAMS)}"
+    )

@@ -24,8 +24,8 @@ from airflow.sdk.timezone import utcnow
 
 from assets import asset_of
 from intervals import IntervalTimetable, NoIntervalError
-from lake import REPOSITORY, find_lake_uri
-from run_params import RUN_PARAMS
+from lake import REPOSITORY, check_lake_uri, find_lake_uri
+from run_params import RUN_PARAMS, name_unknown
 
 if TYPE_CHECKING:  # imported when OpenLineage is on, and by nobody else
     from airflow.providers.openlineage.extractors import OperatorLineage
@@ -186,12 +186,10 @@ class SparkJobOperator(SparkSubmitOperator):
 
     def _check_before_submit(self) -> None:
         """Refuse settings that would write to a wrong place or end in a stack trace of Java."""
-        url = urlsplit(self.lake)
-        if "://" not in self.lake or not (url.netloc + url.path).strip("/"):
-            raise AirflowFailException(
-                f"EPSJOIN_LAKE must be a URI such as file:///data/lake, not {self.lake!r}; "
-                "correct it where the worker runs, or unset it for the folder lake/ of the project"
-            )
+        try:
+            check_lake_uri(self.lake)
+        except ValueError as error:
+            raise AirflowFailException(str(error)) from None
         if not self.run:
             raise AirflowFailException(
                 "this run has no logical date, so there is no snapshot to take; trigger it again "
@@ -222,12 +220,8 @@ class SparkJobOperator(SparkSubmitOperator):
                 dag.timetable.infer_manual_data_interval(run_after=logical_date)
             except NoIntervalError as error:
                 raise AirflowFailException(str(error)) from None
-        given = set(context.get("params") or ()) - {"openlineage"}  # a DAG that triggers this one may add it
-        if unknown := sorted(given - set(RUN_PARAMS)):
-            raise AirflowFailException(
-                f"the run's conf has {', '.join(map(repr, unknown))}, which is no parameter; "
-                f"trigger it again with some of {', '.join(RUN_PARAMS)}"
-            )
+        if unknown := name_unknown(context.get("params") or ()):
+            raise AirflowFailException(unknown)
 
     def _find_next_try(self, context: Context) -> datetime | None:
         end = context.get("data_interval_end")

@@ -299,6 +299,89 @@ def test_backfill_run__refuses_a_wrong_argument_before_it_starts_anything(
     assert "bin/airflow backfill run: error:" in capsys.readouterr().err
 
 
+NO_NAVAID = "there is no DAG navaid, or .*; there are earthquakes, landmarks, navaids, "
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (["navaid", *MONTHS[:2]], NO_NAVAID),
+        (["navaids", *MONTHS[1::-1]], "FROM must not be after TO, as 2022-02-01 is after 2022-01-01$"),
+        (
+            ["navaids", "2022-02-15", "2022-02-20"],
+            "no interval begins from 2022-02-15 to 2022-02-20; .* as 2022-02-01 or 2022-03-01$",
+        ),
+        (
+            ["navaids", "2922-01-15", "2922-05-20"],
+            "that begins on 2922-02-01 is not over before 2922-03-01; ",
+        ),
+        (
+            ["navaids", *MONTHS[:2], "--dag-run-conf", '{"eps": -3}'],
+            "Invalid input for param eps: -3 is less than or equal to the minimum of 0$",
+        ),
+        (
+            ["navaids", *MONTHS[:2], "--dag-run-conf", '{"epss": 3}'],
+            "conf has 'epss', which is no parameter; ",
+        ),
+    ],
+)
+def test_backfill_run__refuses_what_gets_no_runs_before_it_starts_anything(
+    wrong: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(backfill, "_alone", lambda *_: pytest.fail("it would start an Airflow"))
+    with pytest.raises(SystemExit, match="2"):
+        backfill.main(wrong)
+    assert re.search(sentence, capsys.readouterr().err.splitlines()[-1])
+
+
+@pytest.mark.parametrize(
+    ("lake", "sentence"),
+    [
+        ("/tmp/x", "must be a URI such as file:///data/lake"),
+        ("s3://me:hunter2@here/lake", "holds a password"),
+    ],
+)
+def test_commands__refuse_a_lake_that_is_none(
+    lake: str, sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("EPSJOIN_LAKE", lake)
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    with pytest.raises(SystemExit, match="2"):
+        backfill.main(["navaids", *MONTHS[:2]])
+    assert dag_commands.main(["test", "navaids", MONTHS[0]]) == 2
+    said = [line for line in capsys.readouterr().err.splitlines() if "EPSJOIN_LAKE" in line]
+    assert [sentence in line for line in said] == [True, True]
+    assert "hunter2" not in "".join(said)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (["test", "navaid", MONTHS[0]], NO_NAVAID),
+        (["trigger", "navaid", "-l", MONTHS[0]], "navaid not found"),
+        (["test", "navaids", MONTHS[0], "-c", '{"epss": 1}'], "conf has 'epss', which is no parameter; "),
+        (
+            ["trigger", "navaids", "-l", MONTHS[0], "-c", '{"epss": 1}'],
+            "conf has 'epss', which is no parameter; ",
+        ),
+        (["test", "navaids", MONTHS[0], "-c", '{"eps": -1}'], "Invalid input for param eps: -1 is less "),
+        (["test", "navaids", MONTHS[0], "-c", "{eps: 1}"], "must be a JSON object, as .*, not {eps: 1}"),
+        (["trigger", "navaids", "-l", MONTHS[0], "-c", "[1]"], "must be a JSON object, as .*, not "),
+    ],
+)
+def test_dag_commands__refuse_a_wrong_argument_before_there_is_a_run(
+    scheduler: Scheduler,
+    wrong: list[str],
+    sentence: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    assert dag_commands.main(wrong) == 2
+    assert re.search(f"^airflow: .*{sentence}", capsys.readouterr().err.splitlines()[-1])
+    assert runs_of("navaids") == {}
+
+
 WRITER = """
 import sqlite3, sys, time
 database = sqlite3.connect(sys.argv[1], timeout=30, isolation_level=None)

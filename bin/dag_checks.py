@@ -1,0 +1,85 @@
+"""What ``bin/airflow`` checks before it starts anything: the DAG, the parameters of its runs, the lake."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from typing import Any
+
+from airflow.exceptions import ParamValidationError
+from airflow.sdk import DAG
+
+from lake import TAG, check_lake_uri, find_lake_uri
+from run_params import name_unknown
+
+
+class Refusal(ValueError):  # noqa: N818 - the command is right to refuse
+    """One sentence that says what is wrong and what to do about it."""
+
+
+def read_conf(text: str | None) -> dict[str, Any]:
+    """Read the parameters of a run; without a text there are none.
+
+    Raises
+    ------
+    Refusal
+        The text is no JSON object.
+    """
+    try:
+        conf = json.loads(text or "{}")
+    except ValueError:
+        conf = None
+    if not isinstance(conf, dict):
+        raise Refusal(f"""the parameters must be a JSON object, as '{{"eps": 20}}', not {text}""")
+    return conf
+
+
+def check_lake() -> None:
+    """Check where the runs of this shell would write.
+
+    Raises
+    ------
+    Refusal
+        ``EPSJOIN_LAKE`` is no URI, or holds a password.
+    """
+    try:
+        check_lake_uri(find_lake_uri())
+    except ValueError as error:
+        raise Refusal(str(error)) from None
+
+
+def describe_missing(dag_id: str, known: Iterable[str]) -> str:
+    """Say that there is no such DAG, and which there are."""
+    return (
+        f"there is no DAG {dag_id}, or its page in dags/ cannot be read; there are {', '.join(sorted(known))}"
+    )
+
+
+def check_names(tags: Iterable[str], conf: Mapping[str, Any]) -> None:
+    """Check that all names are those of parameters, if the DAG with these tags is one of a data set.
+
+    Raises
+    ------
+    Refusal
+        One is not.
+    """
+    if TAG in tags and (unknown := name_unknown(conf)):
+        raise Refusal(unknown)
+
+
+def check_params(dag: DAG, conf: Mapping[str, Any]) -> None:
+    """Check the parameters of a DAG's runs.
+
+    Raises
+    ------
+    Refusal
+        One is unknown, or has a value that is not allowed.
+    """
+    check_names(dag.tags, conf)
+    params = deepcopy(dag.params)
+    try:
+        params.update(conf)
+        params.validate()
+    except ParamValidationError as error:
+        raise Refusal(str(error).splitlines()[0]) from None  # the whole schema would follow
