@@ -39,7 +39,8 @@ JOB_LIMIT = timedelta(hours=4)
 REFUSALS = {
     2: (
         "the arguments or parameters were refused",
-        "the run's conf, the data set's contract in data_contracts/, then trigger again",
+        "the run's conf, the data set's contract in data_contracts/ and the worker's variables, "
+        "then trigger again",
     ),
     3: (
         "a table or the data was refused",

@@ -53,6 +53,9 @@ from session import GRACE, Session
 GROUPS = {"database": ("postgres",), "spark": CLUSTER, "airflow": AIRFLOW}
 """The services in the order of their start; they are stopped the other way, group by group."""
 
+NEED_NO_DATABASE = {"--help", "-h", "version"}
+"""Words of Airflow's commands that are answered while the services are down, too."""
+
 LONGEST_FOLDER = 80
 """Bytes in the path of the services' folder: the kernel allows 107 in that of a socket."""
 
@@ -341,6 +344,18 @@ class Services:
         return code
 
 
+def check_database(address: str) -> None:
+    """Refuse a database that does not answer: Airflow would say so by a traceback."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except (OSError, ValueError):
+        raise Refusal(
+            f"no database answers at {address}: the services are down, or at other ports "
+            "(EPSJOIN_DATABASE_PORT); start them by make up, or look by bin/services status"
+        ) from None
+
+
 def is_free(port: int) -> bool:
     """Whether a service could listen at a port of this machine."""
     with socket.socket() as probe:
@@ -360,8 +375,10 @@ def main(arguments: list[str]) -> int:
         match arguments:
             case ["secrets", file]:
                 write_secrets(Path(file))
-            case ["airflow", *_]:
+            case ["airflow", *words]:
                 environment = Services(folder, dict(os.environ)).environment
+                if words and not NEED_NO_DATABASE.intersection(words):
+                    check_database(environment["EPSJOIN_DATABASE"])
                 service = str(REPOSITORY / "bin" / "service")
                 os.execve(service, [service, *arguments], environment)  # noqa: S606 - the project's own script
             case ["up" | "down" | "status" as word, *groups] if groups in ([], ["spark"]):

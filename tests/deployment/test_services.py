@@ -108,6 +108,31 @@ def test_services__are_started_again_when_they_die_and_their_logs_are_rotated(tm
     assert order == sorted(order), "the last one is stopped first"
 
 
+def test_services__airflow_while_they_are_down_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started: list[list[str]] = []
+    monkeypatch.setattr(os, "execve", lambda _, words, __: started.append(words[1:]))
+    monkeypatch.setenv("EPSJOIN_SERVICES_DIR", str(tmp_path))
+    monkeypatch.delenv("EPSJOIN_DATABASE", raising=False)
+    with socket.socket() as database:
+        database.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{database.getsockname()[1]}"
+        monkeypatch.setenv("EPSJOIN_DATABASE_PORT", address.rpartition(":")[2])
+        assert services.main(["airflow", "dags", "list"]) == 1
+        assert capsys.readouterr().err == (
+            f"services: no database answers at {address}: the services are down, or at other ports "
+            "(EPSJOIN_DATABASE_PORT); start them by make up, or look by bin/services status\n"
+        )
+        assert started == []
+        without = [[], ["version"], ["dags", "list", "--help"]]
+        for words in without:
+            services.main(["airflow", *words])
+        database.listen()
+        services.main(["airflow", "dags", "list"])
+        assert started == [["airflow", *words] for words in (*without, ["dags", "list"])]
+
+
 STUBBORN = """
 import os, signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
