@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.sets import cad
-from epsjoin import Band, Cuts, Equi, Similarity, progressive_join, self_join
+from epsjoin import Band, Cuts, Equi, Similarity, Temporal, progressive_join, self_join
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.local.progressive.sizes import spilled_bytes
 from tests.local.progressive.cases import gathered
@@ -382,6 +382,42 @@ def test_progressive_join__refuses_nulls_of_integers_and_numbers_beyond_int64(tm
             DataRefusedError, match="a column has a number that int64 cannot hold: .*18446744"
         ):
             list(progressive_join(rows, on=Equi(), columns=["y"]))
+
+
+DAYS = np.array([["1970-01-01", "1970-01-02"]], "M8[D]")
+STAMPS = {
+    unit: pa.table({name: pa.array([at], pa.timestamp(unit)) for at, name in enumerate("ab")})
+    for unit in ("us", "ns")
+}
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "kinds"),
+    [
+        (DAYS, DAYS.astype(np.int64), "times in ns and numbers"),
+        (DAYS.astype(np.int64), DAYS, "numbers and times in ns"),
+        (DAYS, DAYS - np.datetime64(0, "D"), "times in ns and durations in ns"),
+        (STAMPS["us"], DAYS, "times in us and times in ns"),
+        (STAMPS["us"], STAMPS["ns"], "times in us and times in ns"),
+        (STAMPS["us"], DAYS.astype(np.int64), "times in us and numbers"),
+    ],
+)
+def test_temporal__does_not_compare_times_with_what_is_none_or_in_another_unit(left, right, kinds):
+    tables = [iter(table.to_batches()) if isinstance(table, pa.Table) else table for table in (left, right)]
+    with (
+        pytest.raises(ArgumentError, match=f"all rows must be of one kind, not {kinds}"),
+        progressive_join(*tables, Temporal()) as found,
+    ):
+        list(found)
+
+
+def test_temporal__compares_times_of_one_unit_wherever_they_come_from():
+    for left, right in ((DAYS, DAYS.astype("M8[ns]")), (iter(STAMPS["ns"].to_batches()), DAYS)):
+        with progressive_join(left, right, Temporal()) as found:
+            assert gathered(list(found)) == [(0, 0)]
+    times = [iter(STAMPS["us"].select(["b"]).to_batches()), np.array([1, 5])]
+    with progressive_join(*times, Equi()) as found:  # which takes no datetime64
+        assert gathered(list(found)) == [(0, 0)]
 
 
 def test_progressive_join__refuses_what_files_hold(tmp_path):

@@ -11,7 +11,7 @@ import numpy as np
 from epsjoin.errors import ArgumentError, DataRefusedError, needing_extra
 from epsjoin.kernels.arrays import Bools
 from epsjoin.local.arguments import check_seed, int_column
-from epsjoin.local.progressive.sources import ArraySource, Chunk, IteratorSource, Source
+from epsjoin.local.progressive.sources import NUMBERS, ArraySource, Chunk, IteratorSource, Source
 
 _BATCH_ROWS = 1 << 14
 """Rows of a Parquet file that are decoded at once."""
@@ -108,7 +108,22 @@ def _to_chunk(where: str, batch: Any, columns: Sequence[str] | None, id_column: 
             is_null |= is_missing
         elif is_missing is not None:
             values[is_missing, number] = np.nan
-    return Chunk(values, names_of_rows, is_null)
+    units = {_unit_of(batch.column(column).type, pa) for column in wanted} - {NUMBERS}
+    return Chunk(values, names_of_rows, is_null, " and ".join(sorted(units)) or NUMBERS)
+
+
+def _unit_of(kind: Any, pa: Any) -> str:
+    """What :func:`_numbers` makes integers of."""
+    if pa.types.is_date(kind):
+        return "times in ns"
+    for is_kind, word in (
+        (pa.types.is_timestamp, "times"),
+        (pa.types.is_duration, "durations"),
+        (pa.types.is_time, "times of day"),
+    ):
+        if is_kind(kind):
+            return f"{word} in {kind.unit}"
+    return NUMBERS
 
 
 def _numbers(where: str, name: str, column: Any, pa: Any) -> tuple[np.ndarray[Any, Any], Bools | None]:

@@ -106,6 +106,14 @@ def test_driver__knows_no_kind_of_join():
         (lambda: Spatial().check("right", [[0.0, 2.0, 1.0, 1.0]]), "row 0 has a lower corner above"),
         (lambda: Equi().check("left", ["a"]), "left must be numbers, not <U1"),
         (lambda: Equi().check("left", [[1, 2]]), r"left must have the shape \(n, 1\), not \(1, 2\)"),
+        (
+            lambda: Equi().check("left", np.ones(1, np.longdouble)),
+            "left must be numbers of at most 64 bits, not",
+        ),
+        (
+            lambda: Temporal().check("right", np.ones((1, 2), np.longdouble)),
+            "right must be numbers of at most 64",
+        ),
         (lambda: Equi().lowered(1.0), "Equi has no eps"),
         (lambda: Band(1.0).lowered(2.0), "eps can only be lowered"),
         (lambda: Band(1.0, 2.0).check_one_table(), "Band has one eps"),

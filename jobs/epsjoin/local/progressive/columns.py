@@ -146,7 +146,8 @@ class Temporal(JoinKind):
 
     Notes
     -----
-    Rows have two columns, the first and the last time: floats, integers, or datetime64.
+    Rows have two columns, the first and the last time: floats, integers, or datetime64. Times are not
+    compared with numbers, nor those of files and of Arrow batches with times in another unit.
 
     Examples
     --------
@@ -157,6 +158,7 @@ class Temporal(JoinKind):
     """
 
     closed: Literal["both", "left"] = "both"
+    takes_times = True
 
     def __post_init__(self) -> None:
         if self.closed not in ("both", "left"):
@@ -275,6 +277,8 @@ def _columns(name: str, values: ArrayLike, allowed: tuple[int, ...], kinds: str)
         return _nanoseconds(name, array, "M" in kinds)
     if array.dtype.kind not in "ifub":
         raise ArgumentError(f"{name} must be numbers, not {array.dtype}")
+    if array.dtype.itemsize > 8:
+        raise ArgumentError(f"{name} must be numbers of at most 64 bits, not {array.dtype}")
     if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
         raise ArgumentError(f"{name} must be numbers that int64 can hold")
     return np.ascontiguousarray(array, np.float64 if array.dtype.kind == "f" else np.int64)

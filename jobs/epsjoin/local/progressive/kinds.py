@@ -121,9 +121,11 @@ class JoinCondition(ABC):
     Attributes
     ----------
     takes_nulls : whether rows of integers may lack one: such a row joins with nothing. Of floats NaN says so.
+    takes_times : whether rows may be datetime64 or timedelta64, so that integers are none.
     """
 
     takes_nulls: ClassVar[bool] = False
+    takes_times: ClassVar[bool] = False
 
     def check(self, name: str, values: ArrayLike) -> Values:
         """Check a table's rows and return them as (n, c); by default finite float64."""

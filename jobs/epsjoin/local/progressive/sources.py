@@ -12,6 +12,9 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.local.arguments import as_array, int_column
 
+NUMBERS = "numbers"
+"""The kind of values that are no times."""
+
 
 class Chunk(NamedTuple):
     """Rows of a table.
@@ -21,21 +24,28 @@ class Chunk(NamedTuple):
     values : (n, ...) as they came.
     ids : (n,) int64; None for the row numbers.
     is_null : (n,) bool, which rows lack a number, whose integers mean nothing; None where no row does.
+    unit : what the values were before they became integers; None where their type still says so.
     """
 
     values: NDArray[Any]
     ids: Ints | None = None
     is_null: Bools | None = None
+    unit: str | None = None
+
+    @property
+    def kind(self) -> str:
+        """What the values are, in words: rows of different kinds are not compared."""
+        return self.unit or {"M": "times in ns", "m": "durations in ns"}.get(self.values.dtype.kind, NUMBERS)
 
     def take(self, rows: Ints | slice) -> Chunk:
         """Take some rows."""
-        columns: list[Any] = [None if column is None else column[rows] for column in self]
-        return Chunk(*columns)
+        columns: list[Any] = [None if column is None else column[rows] for column in self[:3]]
+        return Chunk(*columns)._replace(unit=self.unit)
 
     def copied(self) -> Chunk:
         """The same rows in arrays of their own."""
-        columns: list[Any] = [None if column is None else column.copy() for column in self]
-        return Chunk(*columns)
+        columns: list[Any] = [None if column is None else column.copy() for column in self[:3]]
+        return Chunk(*columns)._replace(unit=self.unit)
 
 
 class Source(Protocol):

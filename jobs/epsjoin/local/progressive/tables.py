@@ -11,7 +11,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.local.progressive.kinds import JoinCondition, Keyed, SweepKind
 from epsjoin.local.progressive.rows import HAS_MORE, IS_NULL, IS_RIGHT, NO_RUN, SweepRows, concat
 from epsjoin.local.progressive.running import combinations
-from epsjoin.local.progressive.sources import Chunk, Source
+from epsjoin.local.progressive.sources import NUMBERS, Chunk, Source
 
 PAUSE = 0.005
 """Seconds to wait for an input that has nothing."""
@@ -32,6 +32,7 @@ class Tables:
         self.read_rows = [0, 0]
         self.checksums = [[0, 0], [0, 0]]  # of the values and of the ids that were read
         self._is_kept = is_kept
+        self._kind: str | None = None  # of the rows that were read, see Chunk
         self.ended = [False] * len(sources)
 
     @property
@@ -91,7 +92,20 @@ class Tables:
         return found
 
     def _take(self, on: JoinCondition, side: int, chunk: Chunk) -> SweepRows:
-        """Rows of a table behind those before."""
+        """Rows of a table behind those before.
+
+        Raises
+        ------
+        ArgumentError
+            They are times, and those before are not, or in another unit.
+        """
+        is_number = chunk.kind == NUMBERS and not on.takes_times  # in the unit of the times, if there are any
+        kind = self._kind if is_number else chunk.kind
+        self._kind = self._kind or kind
+        if kind != self._kind:
+            raise ArgumentError(
+                f"all rows must be of one kind, not {self._kind} and {kind}; convert those of one table"
+            )
         rows = self._rows(on, side, self.read_rows[side], chunk)
         self.read_rows[side] += rows.n
         if self._is_kept:
@@ -106,7 +120,7 @@ class Tables:
     def _rows(self, on: JoinCondition, side: int, first: int, chunk: Chunk) -> SweepRows:
         """Checked rows of a table, numbered from ``first`` on."""
         name = ("left", "right")[side] if self.two else "points"
-        values, ids, is_null = chunk
+        values, ids, is_null, _ = chunk
         if is_null is not None and is_null.any() and not on.takes_nulls:
             raise ArgumentError(
                 f"{name} must have no missing values to be joined on {type(on).__name__}; row "
