@@ -8,7 +8,7 @@ rows apart, which is what costs most in the JVM.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.abc import MetaPathFinder
 
 import pyarrow as pa
@@ -49,6 +49,19 @@ def to_ipc(rows: pa.RecordBatch | pa.Table) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)
     return bytes(sink.getvalue())
+
+
+def stream_batch(
+    name: str, numbers: Sequence[int], streams: Sequence[bytes | None], reports: Sequence[str | None]
+) -> pa.RecordBatch:
+    """Make rows of Arrow IPC streams and reports, each with the number of the partition that it goes to.
+
+    Parameters
+    ----------
+    name : of the column of numbers; the others are ``ipc`` and ``report``.
+    """
+    columns = {name: pa.array(numbers, pa.int32()), "ipc": pa.array(streams, pa.binary())}
+    return pa.record_batch({**columns, "report": pa.array(reports, pa.string())})
 
 
 def from_ipc_column(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -95,6 +95,26 @@ def shift_longitudes(points: NDArray[np.float64]) -> NDArray[np.float64]:
     return moved
 
 
+def lines_between(
+    ends: NDArray[np.float64], is_geographic: bool
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Make lines of pairs of points, with a gap after each; on the earth the shorter way across 180°.
+
+    Parameters
+    ----------
+    ends : (2 n, 2), the two ends of a line one after the other.
+
+    Returns
+    -------
+    (3 n, 2) what is to be drawn as one line, and (n, 2) where the lines end.
+    """
+    begin, end = ends[0::2], ends[1::2].copy()
+    if is_geographic:
+        end[:, 0] = begin[:, 0] + (end[:, 0] - begin[:, 0] + 180) % 360 - 180
+    gap = np.full_like(begin, np.nan)
+    return np.stack([begin, end, gap], axis=1).reshape(-1, 2), end
+
+
 def find_extent(
     points: NDArray[np.float64], is_geographic: bool
 ) -> tuple[tuple[float, float], tuple[float, float]]:

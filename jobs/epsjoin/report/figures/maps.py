@@ -18,6 +18,7 @@ from epsjoin.report import words
 from epsjoin.report.figures.base_map import (
     MAX_MARKS,
     find_extent,
+    lines_between,
     new_map,
     put_legend,
     shift_longitudes,
@@ -109,11 +110,8 @@ def draw_changes(findings: Findings) -> Figure:
     for places, mark, colour in ((came, "+", CAME), (went, "x", WENT)):
         ax.plot(*places.T, mark, color=colour, markersize=size, markeredgewidth=1.1, zorder=3)
     if len(ends):
-        begin, end = ends[0::2], ends[1::2].copy()
-        if findings.is_geographic:  # a short way across 180 degrees is no way around the world
-            end[:, 0] = begin[:, 0] + (end[:, 0] - begin[:, 0] + 180) % 360 - 180
-        gap = np.full_like(begin, np.nan)
-        ax.plot(*np.stack([begin, end, gap], axis=1).reshape(-1, 2).T, color=MOVED, linewidth=1.1, zorder=3)
+        lines, end = lines_between(ends, findings.is_geographic)
+        ax.plot(*lines.T, color=MOVED, linewidth=1.1, zorder=3)
         ax.plot(*end.T, "o", color=MOVED, markersize=size * 0.6, zorder=3)
     counts = (
         ("came", "+", CAME, found.inserted),

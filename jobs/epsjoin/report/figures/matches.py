@@ -11,7 +11,14 @@ from matplotlib.lines import Line2D
 
 from epsjoin.findings import MatchFindings, Row
 from epsjoin.report import words
-from epsjoin.report.figures.base_map import MAX_MARKS, find_extent, new_map, put_legend, shift_longitudes
+from epsjoin.report.figures.base_map import (
+    MAX_MARKS,
+    find_extent,
+    lines_between,
+    new_map,
+    put_legend,
+    shift_longitudes,
+)
 from epsjoin.report.figures.figure import (
     CAME,
     EXPECTED,
@@ -45,14 +52,10 @@ def draw_matches(findings: MatchFindings) -> Figure:
     fig, ax = new_map(AXES, True, *find_extent(np.concatenate([ends, left, right]), True))
     n_drawn = len(pairs) + len(left) + len(right)
     size, as_image = float(np.clip(120 / np.sqrt(n_drawn), 1.6, 6)), n_drawn > MAX_MARKS
-    begin, end = ends[0::2], ends[1::2].copy()
-    # a short way across 180 degrees is no way around the world
-    end[:, 0] = begin[:, 0] + (end[:, 0] - begin[:, 0] + 180) % 360 - 180
-    gap = np.full_like(begin, np.nan)
-    lines = np.stack([begin, end, gap], axis=1).reshape(-1, 2)
+    lines, _ = lines_between(ends, is_geographic=True)
     ax.plot(*lines.T, color=MEASURED, linewidth=0.8, alpha=0.8, zorder=3, rasterized=as_image)
     marks = (
-        ("matches", begin, "o", MEASURED, 0.7 * size, findings.n_pairs),
+        ("matches", ends[0::2], "o", MEASURED, 0.7 * size, findings.n_pairs),
         (f"only in {findings.dataset}", left, "x", WENT, 0.8 * size, findings.n_left_alone),
         (f"only in {findings.partner.dataset}", right, "+", CAME, 0.9 * size, findings.n_right_alone),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import IO, NamedTuple, cast
 
@@ -17,7 +17,7 @@ from epsjoin.source.blocks import OpenSection
 from epsjoin.source.bounds import DigestedStream, LimitedStream
 from epsjoin.source.rules import Ints
 from epsjoin.source.sections import Section
-from epsjoin.spark.arrow import to_ipc
+from epsjoin.spark.arrow import stream_batch, to_ipc
 from epsjoin.spark.ingest.facts import FileFacts, to_dict
 from epsjoin.spark.ingest.writer import FILE_ROWS, Targets, Writer
 
@@ -167,7 +167,7 @@ def make_reader(source: SourceContract, targets: Targets) -> Callable[[SourceFil
                 held = []
         if held:
             yield _to_streams(np.concatenate(held, axis=1))
-        yield _to_batch([0], [None], [into.close().to_json()])
+        yield stream_batch("bucket", [0], [None], [into.close().to_json()])
 
     return read
 
@@ -183,11 +183,4 @@ def _to_streams(ids_and_places: Ints) -> pa.RecordBatch:
         to_ipc(pa.record_batch({"id": ids[cuts[i] : cuts[i + 1]], "place": places[cuts[i] : cuts[i + 1]]}))
         for i in found
     ]
-    return _to_batch(found, streams, [None] * len(found))
-
-
-def _to_batch(
-    buckets: list[int], streams: Sequence[bytes | None], reports: Sequence[str | None]
-) -> pa.RecordBatch:
-    columns = {"bucket": pa.array(buckets, pa.int32()), "ipc": pa.array(streams, pa.binary())}
-    return pa.record_batch({**columns, "report": pa.array(reports, pa.string())})
+    return stream_batch("bucket", found, streams, [None] * len(found))

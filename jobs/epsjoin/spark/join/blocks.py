@@ -23,10 +23,10 @@ from epsjoin.local.product.rows import ROWS_AT_ONCE
 from epsjoin.local.product.sweep import NamedRows, sweep_products
 from epsjoin.local.sweep.sweeping import Counters, SweepOptions
 from epsjoin.spark import tasks
-from epsjoin.spark.arrow import Task, to_ipc
+from epsjoin.spark.arrow import Task, stream_batch, to_ipc
 from epsjoin.spark.join.pairs import PAIRS, check_limit, to_batch
 from epsjoin.spark.join.replicas import FLUSH_BYTES
-from epsjoin.spark.join.shuffle import REPLICA_STREAMS, read_part, to_stream_batch
+from epsjoin.spark.join.shuffle import REPLICA_STREAMS, read_part
 from epsjoin.spark.points import Points
 from epsjoin.spark.reading import Reading
 from epsjoin.spark.rows import FrameRows, MappedRows, Rows
@@ -86,7 +86,7 @@ def make_sender(plan: BlockPlan, reading: Reading, *, is_right: bool) -> Task:
                 yield from _to_tasks(plan, held)
                 held_bytes = 0
         yield from _to_tasks(plan, held)
-        yield to_stream_batch([0], [None], [report.to_json()])
+        yield stream_batch("part", [0], [None], [report.to_json()])
 
     return send
 
@@ -119,7 +119,7 @@ def _to_tasks(plan: BlockPlan, held: dict[int, list[pa.RecordBatch]]) -> Iterato
         to, at_once = plan.tasks_of[block], max(1, FLUSH_BYTES // len(stream))
         for begin in range(0, len(to), at_once):
             some = to[begin : begin + at_once]
-            yield to_stream_batch(some, [stream] * len(some), [None] * len(some))
+            yield stream_batch("part", some, [stream] * len(some), [None] * len(some))
 
 
 def make_joiner(plan: BlockPlan, n_points: int, max_pairs: int, *, raises: bool) -> Task:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from epsjoin.errors import BudgetError
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.spark import tasks
-from epsjoin.spark.arrow import Task, from_ipc_column, to_ipc
+from epsjoin.spark.arrow import Task, from_ipc_column, stream_batch, to_ipc
 from epsjoin.spark.join.replicas import Replicate, hold_by_part, new_report, replicas_read_by
 from epsjoin.spark.points import Points, refuse_changed
 
@@ -55,7 +55,7 @@ def make_sender(plan_json: str, replicas: Replicate, is_right: bool | None, *, r
             if not refuses:
                 raise
             report.refused.append(str(error))
-        yield to_stream_batch([0], [None], [report.to_json()])
+        yield stream_batch("part", [0], [None], [report.to_json()])
 
     return send
 
@@ -107,12 +107,4 @@ def _to_streams(held: dict[int, list[pa.Table]], is_right: bool | None) -> pa.Re
         if is_right is not None:
             rows = rows.append_column("is_right", pa.repeat(is_right, len(rows)))
         streams.append(to_ipc(rows))
-    return to_stream_batch(parts, streams, [None] * len(streams))
-
-
-def to_stream_batch(
-    parts: list[int], streams: Sequence[bytes | None], reports: Sequence[str | None]
-) -> pa.RecordBatch:
-    """Rows with the columns ``REPLICA_STREAMS``."""
-    columns = {"part": pa.array(parts, pa.int32()), "ipc": pa.array(streams, pa.binary())}
-    return pa.record_batch({**columns, "report": pa.array(reports, pa.string())})
+    return stream_batch("part", parts, streams, [None] * len(streams))
