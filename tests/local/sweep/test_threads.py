@@ -83,9 +83,14 @@ def test_in_order__raises_the_error_of_a_sweep_where_it_stands(n_jobs):
 @pytest.mark.parametrize("n_jobs", [1, 2, 5])
 def test_in_any_order__works_on_each_item_once_and_tells_all_in_the_callers_thread(n_jobs, n_items):
     worked, told = [], []
+    n_threads = min(n_jobs, max(1, n_items))
+    all_there, was_here = threading.Barrier(n_threads), threading.local()
 
     def work(item):
         worked.append((item, threading.current_thread()))
+        if not hasattr(was_here, "yes"):  # nobody goes on before each thread has taken an item
+            was_here.yes = True
+            all_there.wait(timeout=60)
         time.sleep(0.001 * (item * 7 % 4))
         return item * item
 
@@ -96,7 +101,7 @@ def test_in_any_order__works_on_each_item_once_and_tells_all_in_the_callers_thre
     assert sorted(done) == [item * item for item in range(n_items)]
     assert sorted(item for item, _ in worked) == list(range(n_items))
     assert told == [(square, threading.current_thread()) for square in done]
-    assert len({thread for _, thread in worked}) == min(n_jobs, max(1, n_items)) or n_items < 40
+    assert len({thread for _, thread in worked}) == (n_threads if n_items else 0)
     assert not threads()
 
 
