@@ -98,7 +98,7 @@ class Expectation:
         if expected.is_by_law:
             certainty = "by the power law, the sample has few"
         elif expected.low == expected.high:
-            number, certainty = f"{expected.pairs:.0f}", "of all rows"
+            number, certainty = f"{expected.pairs:,.0f}", "of all rows"
         named = "these eps" if is_each else f"eps {in_unit(eps, unit)}"
         raise BudgetError(
             f"{named} would give about {number} pairs ({certainty}), "
