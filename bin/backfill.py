@@ -92,7 +92,10 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _parse_date(text: str) -> datetime:
-    return datetime.fromisoformat(f"{text}T00:00+00:00")
+    try:
+        return datetime.fromisoformat(f"{text}T00:00+00:00")
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"it must be a date like 2023-06-01, not {text}") from None
 
 
 def _check_json(text: str) -> str:

@@ -17,7 +17,7 @@ from airflow.api.client import local_client
 from airflow.api.common.trigger_dag import trigger_dag
 from airflow.cli import cli_parser
 from airflow.cli.commands import dag_command
-from airflow.exceptions import DagNotFound, ParamValidationError
+from airflow.exceptions import DagNotFound, DagRunAlreadyExists, ParamValidationError
 from airflow.models.dag import DagModel
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException
@@ -27,6 +27,7 @@ from sqlalchemy import select
 
 from dag_checks import Refusal, check_lake, check_names, check_params, describe_missing, read_conf
 from intervals import NoIntervalError
+from lake import TAG
 
 
 def main(argv: Sequence[str]) -> int:
@@ -39,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
         conf = read_conf(arguments.conf)
         dag_command.get_bagged_dag = partial(_find_dag, conf)  # type: ignore[attr-defined]
         airflow.main()  # type: ignore[no-untyped-call]  # of Airflow
-    except (DagNotFound, NoIntervalError, ParamValidationError, Refusal) as error:
+    except (DagRunAlreadyExists, NoIntervalError, ParamValidationError, Refusal) as error:
         print(f"airflow: {str(error).splitlines()[0]}", file=sys.stderr)  # the whole schema would follow
         return 2
     return 0
@@ -51,18 +52,30 @@ def _find_dag(conf: Mapping[str, Any], bundle_names: list[str] | None, dag_id: s
     try:
         dag = get_bagged_dag(bundle_names, dag_id, **more)
     except AirflowException:
-        with create_session() as session:
-            known = session.scalars(select(DagModel.dag_id).where(~DagModel.is_stale)).all()
-        raise Refusal(describe_missing(dag_id, known)) from None
+        raise _missing(dag_id) from None
     check_params(dag, conf)
     return dag
+
+
+def _missing(dag_id: str) -> Refusal:
+    with create_session() as session:
+        known = session.scalars(select(DagModel.dag_id).where(~DagModel.is_stale)).all()
+    return Refusal(describe_missing(dag_id, known))
 
 
 def _trigger(*, dag_id: str, logical_date: Any, conf: str | None, **asked: Any) -> Any:
     with create_session() as session:
         dag = session.get(DagModel, dag_id)
-        check_names([tag.name for tag in dag.tags] if dag else [], read_conf(conf))
-    return trigger_dag(dag_id=dag_id, logical_date=logical_date, run_after=logical_date, conf=conf, **asked)
+        tags = [tag.name for tag in dag.tags] if dag else []
+    check_names(tags, read_conf(conf))
+    if TAG in tags:
+        check_lake()
+    try:
+        return trigger_dag(
+            dag_id=dag_id, logical_date=logical_date, run_after=logical_date, conf=conf, **asked
+        )
+    except DagNotFound:
+        raise _missing(dag_id) from None
 
 
 if __name__ == "__main__":

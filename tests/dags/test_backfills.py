@@ -358,7 +358,7 @@ def test_commands__refuse_a_lake_that_is_none(
     ("wrong", "sentence"),
     [
         (["test", "navaid", MONTHS[0]], NO_NAVAID),
-        (["trigger", "navaid", "-l", MONTHS[0]], "navaid not found"),
+        (["trigger", "navaid", "-l", MONTHS[0]], NO_NAVAID),
         (["test", "navaids", MONTHS[0], "-c", '{"epss": 1}'], "conf has 'epss', which is no parameter; "),
         (
             ["trigger", "navaids", "-l", MONTHS[0], "-c", '{"epss": 1}'],
@@ -380,6 +380,20 @@ def test_dag_commands__refuse_a_wrong_argument_before_there_is_a_run(
     assert dag_commands.main(wrong) == 2
     assert re.search(f"^airflow: .*{sentence}", capsys.readouterr().err.splitlines()[-1])
     assert runs_of("navaids") == {}
+
+
+def test_trigger__refuses_a_lake_that_is_none_and_a_run_that_is_there(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setenv("EPSJOIN_LAKE", "/tmp/x")
+    triggered = ["trigger", "navaids", "-l", MONTHS[0]]
+    assert dag_commands.main(triggered) == 2
+    assert "EPSJOIN_LAKE must be a URI such as" in capsys.readouterr().err.splitlines()[-1]
+    assert runs_of("navaids") == {}
+    monkeypatch.delenv("EPSJOIN_LAKE")
+    assert [dag_commands.main(triggered) for _ in range(2)] == [0, 2]
+    assert "already exists" in capsys.readouterr().err.splitlines()[-1]
 
 
 WRITER = """

@@ -150,7 +150,15 @@ def test_spark_submit__without_java_says_what_to_do(
     assert len(done.stderr.splitlines()) == 1
 
 
-@pytest.mark.parametrize("words", [["jobs/nojob.py"], ["--master", "local[2]", "/nowhere/ingest.py"], []])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["jobs/nojob.py"],
+        ["--master", "local[2]", "/nowhere/ingest.py"],
+        ["--py-files", "elsewhere.py", "--verbose", "jobs/nojob.py"],
+        [],
+    ],
+)
 def test_spark_submit__without_a_job_names_those_that_there_are(
     fake_spark: FakeSpark, words: list[str]
 ) -> None:

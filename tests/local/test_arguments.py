@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas
@@ -125,13 +127,23 @@ def test_int_column__takes_no_bools_for_numbers():
 
 @pytest.mark.parametrize(
     ("given", "number"),
-    [(2, 2.0), (np.float32(0.5), 0.5), (np.array(3), 3.0), (_BEYOND, math.inf), (-_BEYOND, -math.inf)],
+    [
+        (2, 2.0),
+        (np.float32(0.5), 0.5),
+        (Fraction(1, 2), 0.5),
+        (Decimal("1.5"), 1.5),
+        (np.array(3), 3.0),
+        (_BEYOND, math.inf),
+        (-_BEYOND, -math.inf),
+    ],
 )
 def test_as_number__is_the_float_of_a_real_number(given, number):
     assert as_number(given) == number
 
 
-@pytest.mark.parametrize("given", [None, "1", True, np.True_, 1j, np.complex128(1), [1.0], np.array([1.0])])
+@pytest.mark.parametrize(
+    "given", [None, "1", True, np.True_, Decimal("sNaN"), 1j, np.complex128(1), [1.0], np.array([1.0])]
+)
 def test_as_number__is_nan_for_all_else(given):
     assert math.isnan(as_number(given))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from epsjoin.errors import ArgumentError, DataRefusedError
-from epsjoin.source import bounds, parquet
+from epsjoin.source import bounds, parquet, sampling
+from epsjoin.source.batches import Batch
 from epsjoin.source.sampling import sample_files
 
 BAD = """\ufeffid,x,"y"
@@ -151,3 +153,27 @@ def test_sample__counts_bad_rows_where_there_are_no_others(tmp_path: Path) -> No
 def test_sample__of_a_header_alone_is_empty(tmp_path: Path) -> None:
     found = sample_files([write(tmp_path / "a.csv", "x\n")], ["x"], 10)
     assert (found.n_rows, found.n_left_out, found.points.shape) == (0, 0, (0, 1))
+
+
+def test_sample__gives_up_where_nothing_is_a_point(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "MAX_BAD", 100)
+    monkeypatch.setattr(parquet, "BATCH_ROWS", 64)
+    read = []
+    batches = sampling.open_batches
+    monkeypatch.setattr(
+        sampling, "open_batches", lambda *given, **more: map(counted(read), batches(*given, **more))
+    )
+    pq.write_table(pa.table({"x": ["a"] * 10_000}), tmp_path / "a.parquet")
+    with pytest.raises(
+        DataRefusedError, match=r"the first 128 rows are bad: .*a.parquet: row 1: x: not of type"
+    ):
+        sample_files([tmp_path / "a.parquet"], ["x"], 10)
+    assert len(read) == 2
+
+
+def counted(read: list[Batch]) -> Callable[[Batch], Batch]:
+    def note(batch: Batch) -> Batch:
+        read.append(batch)
+        return batch
+
+    return note

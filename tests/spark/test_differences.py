@@ -103,6 +103,8 @@ def test_snapshot_diff__takes_columns_of_any_name(spark: SparkSession) -> None:
     assert found.before.asDict() == dict(zip(names, (1, 2, 3, 4, 5), strict=True))
     assert found.now.asDict() == dict(zip(names, (1, 2, 30, 4, None), strict=True))
     assert epsjoin.spark.snapshot_diff(old, new, key="_digest", columns="a.b").count() == 0
+    twice = epsjoin.spark.snapshot_diff(old, new, key="_digest", columns=["Kind", "kind"])
+    assert [row["columns"] for row in twice.collect()] == [["kind"]], "of one column"
 
 
 def test_snapshot_diff__compares_times(spark: SparkSession) -> None:

@@ -304,7 +304,7 @@ def test_public_functions__find_nothing_in_an_empty_frame(spark: SparkSession) -
     [
         ({"columns": ["x0", "y"]}, "no column 'y'; it has id, x0, x1, x2, word, a.b, twice"),
         ({"columns": ["x0", "word"]}, "'word' must hold numbers, not string"),
-        ({"columns": []}, "one coordinate column at least"),
+        ({"columns": []}, "columns must name at least one column"),
         ({"columns": "a.b"}, "the column 'a.b' must be given in backticks"),
         ({"columns": "twice"}, "the frame has several columns 'twice'"),
         ({"id": "word"}, "'word' must hold whole numbers, not string"),
@@ -356,6 +356,17 @@ def test_similarity_join__takes_names_and_numbers_alone(
         epsjoin.spark.similarity_join(frame_of(spark, LATTICE), **asked)
 
 
+def test_public_functions__take_names_in_any_list_and_limits_of_any_number(spark: SparkSession) -> None:
+    frame, names, truth = (
+        frame_of(spark, LATTICE),
+        columns_of(LATTICE),
+        slow.brute_force(LATTICE, LATTICE_EPS),
+    )
+    for columns, max_pairs in ((np.array(names), 1e9), (dict.fromkeys(names).keys(), math.inf)):
+        found = epsjoin.spark.similarity_join(frame, eps=LATTICE_EPS, columns=columns, max_pairs=max_pairs)
+        assert pairs_of(found) == truth
+
+
 def test_public_functions__refuse_a_stream_and_name_what_takes_one(spark: SparkSession) -> None:
     stream = spark.readStream.format("rate").load()
     with pytest.raises(ArgumentError, match="a streaming frame has rows to come; .*foreachBatch"):
@@ -368,7 +379,7 @@ def test_public_functions__find_columns_as_spark_does(spark: SparkSession) -> No
     given: dict[str, Any] = {"eps": LATTICE_EPS, "id": "ID"}
     found = epsjoin.spark.similarity_join(frame, columns=["X0", "X1", "X2"], **given)
     assert pairs_of(found) == slow.brute_force(LATTICE, LATTICE_EPS)
-    spark.conf.set("spark.sql.caseSensitive", "true")
+    spark.sql("SET spark.sql.caseSensitive=TRUE")
     try:
         with pytest.raises(ArgumentError, match="the frame has no column 'ID'; it has id, x0"):
             epsjoin.spark.similarity_join(frame, columns=columns_of(LATTICE), **given)

@@ -131,16 +131,25 @@ def test_run_job__ends_with_2_when_arguments_are_wrong(
     assert sentence in capsys.readouterr().err
 
 
-def test_run_job__ends_with_2_where_it_may_not_write(
-    job: Job, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(("is_there", "code"), [(True, 2), (False, 1)])
+def test_run_job__ends_before_a_session_where_it_may_not_write(
+    job: Job,
+    is_there: bool,
+    code: int,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
-    """Before it starts a session."""
+    """A folder that is not there may be one of a disk that is mounted at the next try."""
+    place = tmp_path / "lake" / "tiny"
+    place = place if is_there else tmp_path
+    place.mkdir(parents=True, exist_ok=True)
     monkeypatch.setattr("epsjoin.spark.job.get_session", lambda _: pytest.fail("a session"))
-    monkeypatch.setattr("os.access", lambda place, _: place != tmp_path)  # a superuser may write everywhere
-    assert run(job, ingest.run, "--lake", str(tmp_path / "new" / "lake")) == 2
+    monkeypatch.setattr("os.access", lambda where, _: where != place)  # a superuser may write everywhere
+    assert run(job, ingest.run, "--lake", str(tmp_path / "lake")) == code
     last = capsys.readouterr().err.splitlines()[-1]
-    assert last == (
-        f"ingest: --lake: this user may not write in {tmp_path}; allow it there, or name another folder"
+    assert (
+        last == f"ingest: --lake: this user may not write in {place}; allow it there, or name another folder"
     )
 
 

@@ -6,10 +6,9 @@ import argparse
 import os
 from datetime import date
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from epsjoin.contracts.sources import load_source
-from epsjoin.errors import ArgumentError
+from epsjoin.errors import ArgumentError, EpsjoinError
 from epsjoin.lake import uris
 from epsjoin.lake.lake import Lake
 from epsjoin.paths import CONTRACTS
@@ -53,9 +52,10 @@ def open_stored(arguments: argparse.Namespace) -> Lake:
         Its folder is not there, too.
     """
     lake = open_lake(arguments)
-    folder = Path(unquote(urlsplit(lake.uri).path))
-    if urlsplit(lake.uri).scheme == "file" and not folder.is_dir():
-        raise ArgumentError(f"--lake: there is no folder {folder}")
+    if lake.uri.startswith("file:"):
+        folder = uris.filesystem_of(lake.uri)[1]
+        if not os.path.exists(folder) and _may_look(folder):  # noqa: PTH110 - of Path, it raises
+            raise ArgumentError(f"--lake: there is no folder {folder}")
     return lake
 
 
@@ -79,8 +79,10 @@ def check_writable(lake: Lake) -> None:
     Raises
     ------
     ArgumentError
-        The folder of the data set, or the nearest one above it that is there, is a file, or this user may
-        not write in it.
+        The folder of the data set, or the nearest one above it that is there, is a file; or this user may not
+        write in the folder of the data set.
+    EpsjoinError
+        There is none, and this user may not write in the nearest one above it.
     """
     if not lake.uri.startswith("file:"):
         return
@@ -89,6 +91,12 @@ def check_writable(lake: Lake) -> None:
     if not place.is_dir():
         raise ArgumentError(f"--lake: {place} is a file, so {folder} cannot be a folder; name another one")
     if not os.access(place, os.W_OK | os.X_OK):
-        raise ArgumentError(
-            f"--lake: this user may not write in {place}; allow it there, or name another folder"
-        )
+        sentence = f"--lake: this user may not write in {place}; allow it there, or name another folder"
+        # a disk that is not mounted at this moment may be there at the next try
+        raise ArgumentError(sentence) if place == folder else EpsjoinError(sentence)
+
+
+def _may_look(folder: str) -> bool:
+    """Whether this user may see what is there above a folder; otherwise nobody knows whether it is."""
+    above = next(each for each in Path(folder).parents if os.path.exists(each))  # noqa: PTH110 - of Path, it raises
+    return os.access(above, os.X_OK)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import pyarrow as pa
@@ -33,3 +34,8 @@ def to_ddl(columns: Iterable[pa.Field]) -> str:
 def quoted(name: str) -> str:
     """Write a column's name, whatever its characters are, as SQL and Spark's functions take it."""
     return "`" + name.replace("`", "``") + "`"
+
+
+def unquoted(name: str) -> str:
+    """Undo :func:`quoted`, of each part of a name of fields."""
+    return re.sub(r"`((?:[^`]|``)*)`", lambda part: part[1].replace("``", "`"), name)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Collection
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -149,7 +151,7 @@ def check_choice(name: str, value: object, choices: Collection[str]) -> None:
     ArgumentError
         It is none; the message names all of them.
     """
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ArgumentError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
 
 
@@ -179,12 +181,14 @@ def as_number(value: object) -> float:
     """
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+    if isinstance(value, bool) or not isinstance(value, (numbers.Real, Decimal)):
         return math.nan
     try:
         return float(value)
     except OverflowError:
-        return math.inf if value > 0 else -math.inf
+        return math.inf if value > 0 else -math.inf  # type: ignore[operator]  # every real number is
+    except ValueError:  # of a signalling NaN
+        return math.nan
 
 
 def check_points(name: str, points: npt.ArrayLike, ranges: Ranges = in_one_range) -> Floats:

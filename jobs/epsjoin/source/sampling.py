@@ -16,6 +16,9 @@ from epsjoin.errors import DataRefusedError
 from epsjoin.source.batches import Batch, open_batches
 from epsjoin.source.records import format_of
 
+MAX_BAD = 200_000
+"""Number of bad rows after which nobody looks for the first point any more."""
+
 
 class FileSample(NamedTuple):
     """A sample of the points in some files.
@@ -54,7 +57,8 @@ def sample_files(files: Sequence[Path], columns: Sequence[str], n_sample: int, s
     ArgumentError
         A file does not exist, or its name has another end.
     DataRefusedError
-        A file cannot be read to its end, has no row, lacks a column or has it twice, or exceeds a limit of
+        A file cannot be read to its end, lacks a column or has it twice, more than ``MAX_BAD`` rows are bad
+        before one is a point, or a file exceeds a limit of
         :mod:`epsjoin.source.bounds`.
 
     Notes
@@ -69,10 +73,13 @@ def sample_files(files: Sequence[Path], columns: Sequence[str], n_sample: int, s
     first_bad = ""
     for file, batch in _read(files, columns):
         if batch.refused and not n_bad:
-            first_bad = f"{file}: line {batch.refused[0].line}: {batch.refused[0].reason}"
+            kind = "row" if format_of(file) == "parquet" else "line"
+            first_bad = f"{file}: {kind} {batch.refused[0].line}: {batch.refused[0].reason}"
         n_left_out += batch.n_left_out
         n_bad += len(batch.refused)
         n_rows += len(batch.values)
+        if not n_rows and n_bad > MAX_BAD:  # each is read one by one
+            raise DataRefusedError(f"the first {n_bad:,} rows are bad: {first_bad}")
         drawn = random.random(len(batch.values))
         is_small = drawn < limit
         points = np.column_stack([column.to_numpy() for column in batch.values.columns])

@@ -15,6 +15,7 @@ from epsjoin.digests import UNKEYED, check_types, digest_table
 from epsjoin.errors import ArgumentError
 from epsjoin.lake.schemas import quoted
 from epsjoin.spark.arrow import Task
+from epsjoin.spark.names import folding, list_names
 
 _RESULT = ("kind", "columns", "before", "now")
 """Columns of the result besides the key."""
@@ -50,9 +51,8 @@ def snapshot_diff(
     Only keys and digests of 128 bits go through the join; rows are fetched for what differs alone. See
     :func:`epsjoin.snapshot_diff` for files, for rows with another key, and for what a digest may miss.
     """
-    keys, chosen = _names("key", key), None if columns is None else _names("columns", columns)
-    # to Spark, names that differ in upper and lower case alone are one, unless it was told otherwise
-    fold = str if old.sparkSession.conf.get("spark.sql.caseSensitive") == "true" else str.lower
+    fold = folding(old.sparkSession)
+    keys = list_names("key", key)
     folded = [fold(name) for name in keys]
     for name in folded:
         if name in _RESULT:
@@ -63,7 +63,9 @@ def snapshot_diff(
             raise ArgumentError(f"key names the column {name} more than once")
     there = set(map(fold, old.columns))
     both = [name for name in new.columns if fold(name) in there]
-    rest = [name for name in (both if chosen is None else chosen) if fold(name) not in folded]
+    # of a name that comes twice one column is compared; of none, keys alone
+    chosen = both if columns is None else list_names("columns", columns, least=0)
+    rest = list({fold(name): name for name in chosen if fold(name) not in folded}.values())
     one, other = (_select(frame, label, keys, rest, fold) for frame, label in ((old, "old"), (new, "new")))
     for name, mine, theirs in zip((*keys, *rest), one.schema, other.schema, strict=True):
         kinds = [field.dataType.simpleString() for field in (mine, theirs)]
@@ -104,16 +106,6 @@ def snapshot_diff(
     )
 
 
-def _names(argument: str, given: str | Sequence[str]) -> list[str]:
-    """The names of columns that an argument gives: one, or several."""
-    names = [given] if isinstance(given, str) else given
-    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise ArgumentError(f"{argument} must be a column's name or a list of names, not {given!r}")
-    if argument == "key" and not names:
-        raise ArgumentError("key must name at least one column")
-    return list(names)
-
-
 def _select(
     frame: DataFrame, label: str, keys: list[str], rest: list[str], fold: Callable[[str], str]
 ) -> DataFrame:
@@ -130,8 +122,8 @@ def _select(
 
 
 def _check_types(frame: DataFrame, names: list[str], n_keys: int) -> None:
-    schema = to_arrow_schema(StructType(list(frame.schema)[n_keys:]), timezone="UTC")
     try:
+        schema = to_arrow_schema(StructType(list(frame.schema)[n_keys:]), timezone="UTC")
         check_types(pa.schema([(name, kind) for name, kind in zip(names, schema.types, strict=True)]))
     except TypeError as error:
         raise ArgumentError(str(error)) from error

@@ -22,6 +22,7 @@ from epsjoin.spark.cluster.from_pairs import cluster_pairs, refuse_noise_id
 from epsjoin.spark.join.frames import (
     MAX_PAIRS,
     begin_growing,
+    check_max_pairs,
     join_by_files,
     join_by_shuffle,
     join_planned,
@@ -80,7 +81,7 @@ def dbscan(
     which Spark would make lost rows again, stay in the session's folder until the session ends.
     """
     check_count("min_pts", min_pts)
-    _check_join(cuts, max_pairs)
+    max_pairs = _check_join(cuts, max_pairs)
     chosen = get_metric(metric)
     points = points_of(frame, columns, id, chosen)
     refuse_noise_id(points)
@@ -131,7 +132,7 @@ def outliers(
     """
     check_count("min_pts", min_pts)
     n_neighbours = max(1, min_pts - 1) if k is None else check_count("k", k)
-    _check_join(cuts, max_pairs)
+    max_pairs = _check_join(cuts, max_pairs)
     chosen = get_metric(metric)
     threshold = chosen.check_eps(eps)
     points = points_of(frame, columns, id, chosen)
@@ -336,7 +337,7 @@ def similarity_join(
     """
     chosen = get_metric(metric)
     check_choice("how", how, HOW)
-    _check_join(cuts, max_pairs)
+    max_pairs = _check_join(cuts, max_pairs)
     if right is None and how not in ("inner", "semi", "anti"):
         raise ArgumentError(
             f"how = {how!r} needs two frames; a frame with itself has how = 'inner', 'semi' or 'anti'"
@@ -378,10 +379,10 @@ def similarity_join(
     return whole
 
 
-def _check_join(cuts: Cuts | None, max_pairs: int) -> None:
-    """Check the arguments that all functions which join have, before rows are counted."""
-    check_count("max_pairs", max_pairs, 0)
+def _check_join(cuts: Cuts | None, max_pairs: float) -> int:
+    """Check the arguments of every join, before rows are counted; return ``max_pairs``."""
     if not isinstance(cuts, Cuts | None):
         raise ArgumentError(f"cuts must be epsjoin.Cuts, not {cuts!r}")
     if cuts is not None and cuts.seed >= 2**63:
         raise ArgumentError(f"the seed of cuts must be below 2**63 on Spark, not {cuts.seed}")
+    return check_max_pairs(max_pairs)

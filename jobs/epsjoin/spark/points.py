@@ -23,6 +23,7 @@ from epsjoin.local.metric import Metric
 from epsjoin.spark import scan
 from epsjoin.spark.hashes import hash_ids
 from epsjoin.spark.job import Job
+from epsjoin.spark.names import folding, list_names
 from epsjoin.spark.reading import Reading, commonest_length, in_one_chunk
 from epsjoin.spark.rows import FrameRows, Rows, StoredRows
 from epsjoin.spark.stored import Scan, in_table
@@ -238,11 +239,7 @@ def column_of_ids(frame: DataFrame, name: str) -> Column:
 def _read_columns(frame: DataFrame, columns: str | Sequence[str], id_: str) -> tuple[list[Column], Reading]:
     """The id and the coordinates of a frame as :class:`Points` has them, and how they are read."""
     number = column_of_ids(frame, id_)
-    names = [columns] if isinstance(columns, str) else columns
-    if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-        raise ArgumentError(f"columns must be a column's name or a list of names, not {columns!r}")
-    if not names:
-        raise ArgumentError("columns must name one coordinate column at least")
+    names = list_names("columns", columns)
     types = {name: type_of(frame, name) for name in names}
     whole = _to_whole_point(F.col(names[0]), types[names[0]]) if len(names) == 1 else None
     if whole is None:
@@ -350,8 +347,7 @@ def type_of(frame: DataFrame, name: str) -> T.DataType:
     """The type of a column; ArgumentError if there is none of this name, or several."""
     _refuse_others(frame)
     if name.isidentifier():  # Spark logs thousands of characters of each name that it does not find
-        is_exact = frame.sparkSession.conf.get("spark.sql.caseSensitive") == "true"
-        fold = str if is_exact else str.lower
+        fold = folding(frame.sparkSession)
         named = [field for field in frame.schema if fold(field.name) == fold(name)]
         if len(named) == 1:
             return named[0].dataType

@@ -47,9 +47,6 @@ CLUSTERS = epsjoin.dbscan(POINTS, 1.0, 2)
         (CLUSTERS._replace(is_core=CLUSTERS.is_core[:, None]), "is_core of clusters .* 2-dimensional"),
         (CLUSTERS._replace(labels=CLUSTERS.labels + 0.0), "labels of clusters must be .* of int64"),
         (CLUSTERS._replace(labels=CLUSTERS.labels - 1), "row 0 has -1"),
-        (CLUSTERS._replace(labels=CLUSTERS.labels - 2), "row 0 has -2"),
-        (CLUSTERS._replace(labels=[0, 10**15, 0, -1]), f"row 1 has {10**15}"),
-        (CLUSTERS._replace(labels=[0, 0, 0, 1]), "0 to 3 with a core point .* row 3 has 1"),
         (CLUSTERS._replace(degree=CLUSTERS.degree.astype(str)), "degree of clusters must be .* of numbers"),
         (CLUSTERS._replace(degree=[2, 3, 2]), "equally long, not labels 4, is_core 4, degree 3"),
         (CLUSTERS[:2], "clusters must be .* as dbscan returns them"),
@@ -63,6 +60,23 @@ def test_clusters__that_are_none_are_refused_in_a_sentence(clusters, says):
     pairs = epsjoin.self_join(POINTS, 1.0)
     with pytest.raises(ArgumentError, match=says):
         epsjoin.update_clusters(clusters, pairs, pairs, IDS, IDS, 2)
+
+
+@pytest.mark.parametrize(
+    ("labels", "says"),
+    [
+        ([-2, -2, -2, -1], "row 0 has -2"),
+        ([0, 10**15, 0, -1], f"row 1 has {10**15}"),
+        ([0, 0, 0, 1], "0 to 3 with a core point .* row 3 has 1"),
+    ],
+)
+def test_clusters__are_numbers_where_they_are_updated_and_may_be_names_where_they_are_looked_up(labels, says):
+    clusters, pairs = CLUSTERS._replace(labels=labels), epsjoin.self_join(POINTS, 1.0)
+    with pytest.raises(ArgumentError, match=says):
+        epsjoin.update_clusters(clusters, pairs, pairs, IDS, IDS, 2)
+    cores = np.flatnonzero(CLUSTERS.is_core)
+    found = epsjoin.predict_clusters([POINTS[row] for row in cores], POINTS, clusters, 1.0)
+    assert found.tolist() == [labels[row] for row in cores]
 
 
 def test_clusters__may_be_lists():

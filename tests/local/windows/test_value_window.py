@@ -344,6 +344,7 @@ LARGE = [2**53 + 1, None, 2**53]
         (pd.array(LARGE, "Int64"), LARGE),
         (pd.Series(LARGE, dtype=pd.ArrowDtype(pa.int64())), LARGE),
         (pa.array([None, None], pa.int64()), [None, None]),
+        (pa.array(["a", None, "b"], pa.string_view()), ["a", None, "b"]),
         (pa.array([], pa.int64()), []),
         (polars.Series([1.5, None, math.nan]), [1.5, None, math.nan]),
         (pa.array([1.5, None, math.nan]), [1.5, None, math.nan]),

@@ -16,6 +16,7 @@ from pyspark.sql import functions as F
 import epsjoin.spark
 from epsjoin import Closest, Cuts, Own, OwnOrder, Subset
 from epsjoin.errors import ArgumentError, BudgetError, TableError
+from epsjoin.lake.schemas import unquoted
 from epsjoin.spark.bestmatch.frames import name_columns
 from oracles import bestmatch as slow
 from oracles import join as slow_join
@@ -359,4 +360,5 @@ def test_bestmatch_join__names_its_columns_apart_and_without_backticks(
     for found in (epsjoin.spark.bestmatch_join(frame, frame, **given, **to_) for to_ in ({}, {"to": to})):
         assert found.columns[2:-1] == ["d_a.b", "d_y_2", "d_y_3", "d_Y_1"]
         assert found.count() >= 9
+    assert unquoted("`p`.`y``z`") == "p.y`z"
     assert name_columns(["y", "y", "y_1", "Y"]) == ["d_y_1", "d_y_2", "d_y_1_", "d_Y_4"]

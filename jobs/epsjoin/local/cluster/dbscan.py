@@ -64,14 +64,19 @@ class Dbscan(NamedTuple):
     degree: Ints | Floats
 
 
-def check_dbscan(clusters: Dbscan) -> Dbscan:
+def check_dbscan(clusters: Dbscan, *, are_numbers: bool = False) -> Dbscan:
     """Return clusters as callers pass them as arrays; without a copy where that is possible.
+
+    Parameters
+    ----------
+    are_numbers : whether the labels must be those that :func:`dbscan` gives to as many points; otherwise they
+        may be names, and the points some of those that were clustered.
 
     Raises
     ------
     ArgumentError
-        They are not three columns of one length, of the types of :class:`Dbscan`; a label is none of as many
-        points; a core point has no cluster, or a cluster no core point.
+        They are not three columns of one length, of the types of :class:`Dbscan`; a core point has no
+        cluster; or, of numbers, a label is none of as many points, or its cluster has no core point.
     """
     if not isinstance(clusters, (tuple, list)) or len(clusters) != 3:
         raise ArgumentError(
@@ -87,16 +92,19 @@ def check_dbscan(clusters: Dbscan) -> Dbscan:
             f"{degree.dtype}"
         )
     check_lengths(labels=labels, is_core=is_core, degree=degree)
-    is_wrong = (labels < NOISE) | (labels >= len(labels)) | (is_core & (labels == NOISE))
-    if not is_wrong.any():
+    is_wrong = is_core & (labels == NOISE)
+    if are_numbers:
+        is_wrong |= (labels < NOISE) | (labels >= len(labels))
+    if are_numbers and not is_wrong.any():
         has_core = np.zeros(len(labels) + 1, np.bool_)  # the last place is that of noise
         has_core[labels[is_core]] = has_core[NOISE] = True
         is_wrong = ~has_core[labels]
     if is_wrong.any():
         row = int(is_wrong.argmax())
+        kinds = f"from 0 to {len(labels) - 1} with a core point each, or " if are_numbers else ""
         raise ArgumentError(
-            f"labels of clusters must be from 0 to {len(labels) - 1} with a core point each, or {NOISE} for "
-            f"noise, which has none; row {row} has {labels[row]}"
+            f"labels of clusters must be {kinds}{NOISE} for noise, which has no core point; row {row} has "
+            f"{labels[row]}"
         )
     return Dbscan(labels, is_core, degree)
 

@@ -196,7 +196,7 @@ def _check_sorted_pairs(name: str, pairs: Pairs) -> Pairs:
 
 def _check_clusters(clusters: Dbscan, ids: Ints, pairs: Pairs, min_pts: int) -> Dbscan:
     """Return the clusters before as arrays, the degrees as int64."""
-    checked = check_dbscan(clusters)
+    checked = check_dbscan(clusters, are_numbers=True)
     if len(checked.labels) != len(ids):
         raise ArgumentError(
             f"clusters must have a row for each of ids_before, {len(ids)}, not {len(checked.labels)}"

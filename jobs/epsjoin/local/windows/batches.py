@@ -102,7 +102,10 @@ def _without_nulls(values: Any) -> tuple[Any, Bools | None]:
         if hasattr(values, ask) and hasattr(values, leave_out):
             is_null = np.asarray(getattr(values, ask)(), np.bool_)
             if is_null.ndim == 1 and is_null.any():
-                return getattr(values, leave_out)(), is_null
+                try:
+                    return getattr(values, leave_out)(), is_null
+                except NotImplementedError:  # Arrow's, of views
+                    return [value for value in values.to_pylist() if value is not None], is_null
     return values, None
 
 

@@ -15,6 +15,7 @@ from pyspark.sql import types as T
 from epsjoin.errors import ArgumentError
 from epsjoin.lake import transactions, uris
 from epsjoin.lake.sample import Sample
+from epsjoin.lake.schemas import unquoted
 from epsjoin.lake.targets import Target, deleted_on_error
 from epsjoin.local.arguments import check_choice, check_count, check_dimensions
 from epsjoin.local.bestmatch.batch import HOW, TAKE
@@ -212,7 +213,7 @@ def _count_columns(points: Points, others: Points, samples: list[Sample]) -> int
 
 def _name_criteria(criteria: Sequence[Order], columns: str | Sequence[str], dimensions: int) -> list[str]:
     """Name the column of each criterion in the result."""
-    each = [_plain(name) for name in ([columns] if isinstance(columns, str) else columns)]
+    each = [unquoted(name) for name in ([columns] if isinstance(columns, str) else columns)]
     if len(each) < dimensions:
         each = [f"{each[0]}_{i}" for i in range(dimensions)]
     names = []
@@ -220,7 +221,7 @@ def _name_criteria(criteria: Sequence[Order], columns: str | Sequence[str], dime
         if isinstance(order, Closest):
             names.append("_".join(each[column] for column in order.numbers))
         elif isinstance(order, Subset):
-            names.append("_".join(map(_plain, _marks(order)[0])))
+            names.append("_".join(map(unquoted, _marks(order)[0])))
         else:
             names.append("own")
     return name_columns(names)
@@ -236,8 +237,3 @@ def name_columns(names: Sequence[str]) -> list[str]:
             given += "_"
         found.append(given)
     return found
-
-
-def _plain(name: str) -> str:
-    """A column's name without the backticks in which it was given."""
-    return name[1:-1].replace("``", "`") if len(name) > 2 and name[0] == name[-1] == "`" else name

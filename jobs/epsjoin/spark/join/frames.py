@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import AbstractContextManager
 from functools import partial
 
@@ -13,6 +14,7 @@ from epsjoin.lake import schemas, targets, transactions, uris
 from epsjoin.lake.growing import GrowingTable
 from epsjoin.lake.parquet import File
 from epsjoin.lake.targets import Target
+from epsjoin.local.arguments import check_count
 from epsjoin.local.join.first_pairs import find_first_pairs
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.blocks import BlockPlan
@@ -35,6 +37,19 @@ from epsjoin.spark.write import Written, write_files
 
 MAX_PAIRS = 1_000_000_000
 """Default maximum number of pairs of a join of frames."""
+
+
+def check_max_pairs(value: float) -> int:
+    """Return a limit of pairs as a whole number; infinity is none that anybody reaches.
+
+    Raises
+    ------
+    ArgumentError
+        It is no number, or below 0.
+    """
+    if isinstance(value, float) and (value.is_integer() or value == math.inf):
+        value = int(min(value, 2.0**62))
+    return check_count("max_pairs", value, 0)
 
 
 def join_points(
