@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 
@@ -34,3 +38,15 @@ def no_pairs(spark: SparkSession) -> DataFrame:
     """A frame of pairs with one partition, which is empty."""
     one = spark.range(0, 1, 1, 1).selectExpr("id left_id", "id right_id", "cast(id as double) distance")
     return one.where("left_id < 0")
+
+
+def shrinking_frame(spark: SparkSession, readings: Path) -> DataFrame:
+    """Ids from 0 to 9 in one partition, of which each reading leaves out one more; the file counts them."""
+
+    def fewer_each_time(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with readings.open("a") as file:
+            file.write("+")
+        for batch in batches:
+            yield batch.slice(len(readings.read_text()))
+
+    return spark.range(0, 10, 1, 1).mapInArrow(fewer_each_time, "id long")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -24,7 +23,15 @@ from epsjoin.lake import targets
 from epsjoin.spark import frames
 from epsjoin.spark.join import frames as join_frames
 from oracles import join as slow
-from tests.spark.lattice import LATTICE, LATTICE_EPS, columns_of, frame_of, no_pairs, pairs_of
+from tests.spark.lattice import (
+    LATTICE,
+    LATTICE_EPS,
+    columns_of,
+    frame_of,
+    no_pairs,
+    pairs_of,
+    shrinking_frame,
+)
 
 
 @pytest.mark.parametrize(
@@ -175,14 +182,7 @@ def test_similarity_join__refuses_a_frame_that_changes_while_it_is_joined(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     readings = tmp_path / "readings"
-
-    def fewer_each_time(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with readings.open("a") as file:
-            file.write("+")
-        for batch in batches:
-            yield batch.slice(len(readings.read_text()))
-
-    rows = spark.range(0, 10, 1, 1).mapInArrow(fewer_each_time, "id long")
+    rows = shrinking_frame(spark, readings)
     frame = rows.select("id", F.col("id").cast("double").alias("x0"))
     to = tmp_path / "pairs"
     kinds: dict[str, Any] = {"eps": 1.0, "columns": "x0"}

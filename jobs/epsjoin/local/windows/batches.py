@@ -104,7 +104,7 @@ def _without_nulls(values: Any) -> tuple[Any, Bools | None]:
             if is_null.ndim == 1 and is_null.any():
                 try:
                     return getattr(values, leave_out)(), is_null
-                except NotImplementedError:  # Arrow's, of views
+                except NotImplementedError:  # Arrow leaves out no nulls of views of texts
                     return [value for value in values.to_pylist() if value is not None], is_null
     return values, None
 
