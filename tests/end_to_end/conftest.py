@@ -19,9 +19,13 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     home = tmp_path_factory.mktemp("demo")
     (home / "airflow").mkdir()
     shutil.copy(REPO / ".airflow" / "airflow.db", home / "airflow")  # as setup has made it
-    (home / "classes").mkdir()
+    for folder in ("classes", "tmp"):
+        (home / folder).mkdir()
     environment = {**os.environ, "AIRFLOW_HOME": str(home / "airflow"), "EPSJOIN_LAKE": f"file://{home}/lake"}
-    environment["SPARK_SUBMIT_OPTS"] = f"-Xlog:class+load:file={home}/classes/%p"  # a file for each job
+    environment["TMPDIR"] = f"{home}/tmp"
+    of_java = f"-Djava.io.tmpdir={home}/tmp"  # which does not look at TMPDIR
+    # a file for each job
+    environment["SPARK_SUBMIT_OPTS"] = f"{of_java} -Xlog:class+load:file={home}/classes/%p"
     said = ""
     for command in (
         [f"{REPO}/bin/airflow", "run", "navaids", RUN],

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import atexit
+
 from pyspark.sql import SparkSession
 
 
 def get_session(name: str) -> SparkSession:
-    """Get the session that spark-submit configured, or the one that already runs."""
+    """Get the session that spark-submit configured, or the one that already runs.
+
+    It ends with the process.
+    """
     spark = SparkSession.builder.appName(name).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+@atexit.register
+def _stop_session() -> None:
+    """End the session: PySpark would otherwise leave the file of its socket in the temporary folder."""
+    spark = SparkSession.getActiveSession()
+    if spark is not None:
+        spark.stop()
