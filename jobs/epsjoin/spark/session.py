@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 
 from pyspark.sql import SparkSession
 
@@ -18,8 +19,9 @@ def get_session(name: str) -> SparkSession:
 
 
 @atexit.register
-def _stop_session() -> None:
-    """End the session: PySpark would otherwise leave the file of its socket in the temporary folder."""
+def _end() -> None:
+    """Stop the session: PySpark would otherwise leave the file of its socket in the temporary folder."""
     spark = SparkSession.getActiveSession()
     if spark is not None:
         spark.stop()
+    gc.freeze()  # Python's last collections would look through all that was imported, for nothing
