@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from datetime import datetime, timedelta
@@ -18,7 +17,7 @@ from approval import ApproveEpsilon
 from assets import asset_of
 from dag_texts import APPROVAL, TASKS, WHEN_A_TASK_FAILS
 from intervals import IntervalTimetable
-from lake import AIRFLOW, TAG
+from lake import AIRFLOW, DATA_SET, TAG
 from links import ReportLink
 from run_params import RUN_PARAMS
 from spark_job import JOB_LIMIT, SparkJobOperator
@@ -127,8 +126,10 @@ def epsilon_join(
 
 def _check_names(dataset: str, start_date: datetime) -> None:
     """Refuse a name that no contract can have, and a date that is not the same everywhere."""
-    if re.fullmatch(r"[a-z][a-z0-9_]*", dataset) is None:
-        raise ValueError(f"data set {dataset!r}: a name is lower-case letters, digits and _, a letter first")
+    if DATA_SET.fullmatch(dataset) is None:
+        raise ValueError(
+            f"data set {dataset!r}: a name is lower-case letters, digits and _, a letter first, 250 at most"
+        )
     if start_date.tzinfo is None:
         raise ValueError(f"start_date of {dataset} has no time zone; give it tzinfo=UTC")
 

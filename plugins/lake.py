@@ -1,8 +1,9 @@
-"""What operator, DAGs and report pages share: folders of project and lake, our tag."""
+"""What operator, DAGs and report pages share: folders of project and lake, our tag, names of data sets."""
 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,6 +14,9 @@ AIRFLOW = os.environ.get("EPSJOIN_AIRFLOW", "bin/airflow")
 
 TAG = "epsjoin"
 """The tag that every DAG of a data set has; no other DAG should have it."""
+
+DATA_SET = re.compile(r"[a-z][a-z0-9_]{0,249}")
+"""Names of data sets, as contracts allow them; Airflow's DAG ids have at most 250 characters."""
 
 
 def find_lake_uri() -> str:

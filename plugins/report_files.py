@@ -12,10 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from lake import find_lake_uri
-
-DATA_SET = re.compile(r"[a-z][a-z0-9_]{0,249}")
-"""Names of data sets; Airflow's DAG ids have at most 250 characters."""
+from lake import DATA_SET, find_lake_uri
 
 RUN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 

@@ -29,7 +29,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 import report_files
-from lake import TAG
+from lake import DATA_SET, TAG
 from report_files import LakeError
 
 MAX_RUNS, MAX_RUNS_OF_EACH = 100, 12
@@ -91,7 +91,7 @@ def require_right_to_read(request: Request, user: GetUserDep) -> None:
     run, so the right to see the documentation of the API (``AccessView.DOCS``) would not be enough.
     """
     dag_id = request.path_params.get("dag_id")
-    if dag_id is not None and not report_files.DATA_SET.fullmatch(dag_id):
+    if dag_id is not None and not DATA_SET.fullmatch(dag_id):
         raise _explain_foreign_dag(dag_id)
     requires_access_dag("GET", DagAccessEntity.RUN, dag_id)(request, user)
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from epsjoin.contracts.odcs import custom_properties, read_contract
+import lake
+from epsjoin.contracts.odcs import SNAKE_CASE, custom_properties, read_contract
 from epsjoin.errors import ContractError
 from tests.contracts.broken import broken
 
@@ -74,3 +75,7 @@ def test_custom_properties__takes_none_twice() -> None:
     twice = {"customProperties": [{"property": "unit", "value": "m"}, {"property": "unit", "value": "km"}]}
     with pytest.raises(ContractError, match=r"a\.odcs\.yaml: a customProperty occurs twice"):
         custom_properties(Path("a.odcs.yaml"), twice)
+
+
+def test_names_of_data_sets__are_those_that_dags_and_reports_take_up_to_their_length() -> None:
+    assert lake.DATA_SET.pattern == SNAKE_CASE.pattern.replace("*", "{0,249}")

@@ -7,13 +7,12 @@ What it says of the other data set's columns can only be checked together with t
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from epsjoin.contracts.odcs import Column
+from epsjoin.contracts.odcs import SNAKE_CASE, Column
 from epsjoin.errors import ContractError
 from epsjoin.params import is_finite
 
@@ -23,7 +22,6 @@ OF_PLACES = "haversine"
 """The metric of a criterion whose columns are latitude and longitude; of the others: the difference."""
 UNIT_OF_TIME = "s"
 
-_NAME = re.compile("[a-z][a-z0-9_]*")
 _KEYS = {"with", "how", "take", "criteria", "order"}
 _KEYS_OF_CRITERION = {"name", "metric", "columns", "with_columns", "eps", "unit"}
 TIMES = ("date", "time", "timestamp")
@@ -160,7 +158,7 @@ def read_match(file: Path, body: Any, source: DataSet) -> Match:
 
     check_keys(body, _KEYS, "it")
     partner, how, take = body.get("with"), body.get("how", "left"), body.get("take", "all")
-    if not isinstance(partner, str) or not _NAME.fullmatch(partner) or partner == source.name:
+    if not isinstance(partner, str) or not SNAKE_CASE.fullmatch(partner) or partner == source.name:
         raise refuse(f"with must name another data set, not {partner!r}")
     if how not in HOW:
         raise refuse(f"how must be one of {', '.join(HOW)}, not {how!r}")
@@ -188,7 +186,7 @@ def read_match(file: Path, body: Any, source: DataSet) -> Match:
 
 def _read_criterion(body: Mapping[str, Any], source: DataSet, refuse: Any) -> Criterion:
     name, metric, eps = body.get("name"), body.get("metric", ""), body.get("eps")
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not SNAKE_CASE.fullmatch(name):
         raise refuse(f"a criterion's name is lower-case letters, digits and _, a letter first, not {name!r}")
     if metric not in ("", OF_PLACES):
         raise refuse(f"criterion {name}: metric must be {OF_PLACES}, or left out, not {metric!r}")

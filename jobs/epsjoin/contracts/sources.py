@@ -15,7 +15,7 @@ from typing import Any
 
 from epsjoin.contracts.conditions import FORMS, Filter, UnknownFormError
 from epsjoin.contracts.matches import Match, check_partner, read_match
-from epsjoin.contracts.odcs import Column, custom_properties, key_of, read_contract, to_column
+from epsjoin.contracts.odcs import SNAKE_CASE, Column, custom_properties, key_of, read_contract, to_column
 from epsjoin.contracts.source_columns import check_columns
 from epsjoin.contracts.times import INTERVALS, interval_of
 from epsjoin.contracts.trees import AXES, MAX_NODES, METRIC, ROLE, UNIT, check_tree
@@ -182,7 +182,7 @@ def load_source(contracts: Path, name: str) -> SourceContract:
     ContractError
         No such file, not an ODCS file, or a value that is not allowed; the message names file and key.
     """
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+    if not SNAKE_CASE.fullmatch(name):
         raise ContractError(f"data set {name!r}: a name is lower-case letters, digits and _, a letter first")
     file = contracts / f"{name}.odcs.yaml"
     body = read_contract(file)

@@ -5,7 +5,6 @@ A table's contract is ``data_contracts/tables/<table>.odcs.yaml``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -13,7 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from epsjoin.contracts.matches import Match
-from epsjoin.contracts.odcs import Column, key_of, parse_contract, read_contract, text_of, to_column
+from epsjoin.contracts.odcs import (
+    SNAKE_CASE,
+    Column,
+    key_of,
+    parse_contract,
+    read_contract,
+    text_of,
+    to_column,
+)
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.contracts.trees import TREE
 from epsjoin.errors import ContractError
@@ -150,7 +157,7 @@ def _rules_of_match(match: Match) -> Iterator[Rule]:
 
 def _to_rule(file: Path, body: Mapping[str, Any]) -> Rule:
     name = str(body.get("name") or "")
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+    if not SNAKE_CASE.fullmatch(name):
         raise ContractError(f"{file}: a quality rule's name is in snake case, not {name!r}")
     if body.get("type") != "sql" or not isinstance(body.get("mustBe"), (int, float)):
         raise ContractError(f"{file}: rule {name}: of a table, type must be sql with a number for mustBe")
