@@ -14,6 +14,7 @@ SPARK = Path(__file__).resolve().parents[1] / "jobs" / "epsjoin" / "spark"
 
 def test_counted__has_a_noun_that_fits() -> None:
     assert [counted(n, "row") for n in (0, 1, 1.0, 1234.6)] == ["0 rows", "1 row", "1 row", "1,235 rows"]
+    assert [counted(n, "match", "matches") for n in (1, 2)] == ["1 match", "2 matches"]
 
 
 def test_in_unit__leaves_no_hole_without_a_unit() -> None:

@@ -8,9 +8,9 @@ def say(text: str) -> None:
     print(printable(text), flush=True)
 
 
-def counted(number: float, one: str) -> str:
-    """A counted noun: ``1 row``, ``1,020 rows``."""
-    return f"{number:,.0f} {one}{'' if number == 1 else 's'}"
+def counted(number: float, one: str, many: str = "") -> str:
+    """A counted noun: ``1 row``, ``1,020 rows``; its plural is given where it is not made by an s."""
+    return f"{number:,.0f} {one if number == 1 else many or one + 's'}"
 
 
 def in_unit(value: float, unit: str) -> str:

@@ -74,8 +74,6 @@ def test_words__show_a_dash_for_what_is_missing(missing: object) -> None:
         (words.cell(np.bool_(False)), "no"),
         (words.cell(np.int64(7)), "7"),
         (words.cell(""), "–"),
-        (words.plural(1, "cluster"), "1 cluster"),
-        (words.plural(1412, "cluster"), "1,412 clusters"),
         (words.degrees(-12.5, "E", "W"), "12.5° W"),
         (words.degrees(-195, "E", "W"), "165° E"),
         (words.degrees(0, "N", "S"), "0°"),

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from epsjoin.commands.runs import read_each_run
-from epsjoin.console import printable
+from epsjoin.console import counted, printable
 from epsjoin.errors import ArgumentError, UnfitTableError
 from epsjoin.lake import slices
 from epsjoin.lake.arguments import add_lake, open_stored
@@ -46,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
             f"{arguments.dataset} has no named clusters in {lake.location('')}; run compare for a run first"
         )
     lines = _list_clusters(runs) if arguments.name is None else _tell_life(runs, arguments.name)
-    print(f"\n{printable(lake.source.title)}, {words.plural(len(runs), 'run')}\n")
+    print(f"\n{printable(lake.source.title)}, {counted(len(runs), 'run')}\n")
     for line in lines:
         print(f"  {line}".rstrip())
     print()
@@ -67,7 +67,7 @@ def _read_run(lake: Lake, run: str) -> NamedRun:
 
 def describe_event(row: Row) -> str:
     """Say what happened to a cluster, without its name: ``merged into 100, 10 points``."""
-    n = words.plural(row["members"], "point")
+    n = counted(row["members"], "point")
     match row["event"]:
         case "split":
             text = f"lost {n} to {row['other']}"

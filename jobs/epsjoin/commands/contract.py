@@ -15,13 +15,13 @@ from typing import Any
 
 import yaml
 
+from epsjoin.console import counted
 from epsjoin.contracts import versions
 from epsjoin.contracts.sources import MAX_DEGREES, SourceContract, load_source
 from epsjoin.contracts.times import INTERVALS
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake.arguments import add_contracts
 from epsjoin.paths import PROJECT
-from epsjoin.report import words
 from epsjoin.source.guess import FileGuess, Guess, guess_file, try_contract
 from epsjoin.source.records import Record, format_of
 from epsjoin.source.values import kind_of
@@ -123,7 +123,7 @@ def draft(file: Path, name: str) -> str:
         Path(scratch, f"{name}.odcs.yaml").write_text(text, encoding="utf-8")
         source = load_source(Path(scratch), name)  # the jobs must not refuse the draft
     tried = try_contract(file, source)
-    lines = [f"Drafted from {words.plural(len(tried), 'row')}. Check what was guessed:"]
+    lines = [f"Drafted from {counted(len(tried), 'row')}. Check what was guessed:"]
     lines.append(f"- key: {', '.join(source.key) or _why_no_key(columns, found.n_records)}")
     lines.append(f"- coordinates: {', '.join(source.coordinates)}")
     lines += [f"- {doubt}" for doubt in doubts]
@@ -190,11 +190,11 @@ def _describe_columns(found: FileGuess, roles: Mapping[str, str]) -> Iterator[st
             yield f"{guess.given} is what the file calls {guess.name!r} (physicalName); choose its name"
         if guess.name in roles and guess.n_missing:
             yield (
-                f"{guess.given} is missing in {words.plural(guess.n_missing, 'row')}: left out, or with "
+                f"{guess.given} is missing in {counted(guess.n_missing, 'row')}: left out, or with "
                 "required: true bad"
             )
         if guess.n_odd:
-            odd = f"{words.plural(guess.n_odd, 'value')} of no {guess.type}, such as {guess.odd!r}"
+            odd = f"{counted(guess.n_odd, 'value')} of no {guess.type}, such as {guess.odd!r}"
             yield f"{guess.given}: {odd}"
         if guess.markers:
             yield f"{guess.given}: {', '.join(guess.markers)} stand for no value (missing_values)"
@@ -244,7 +244,7 @@ def _why_no_key(columns: Mapping[str, Guess], n_records: int) -> str:
             ("value of another type", "values of another type"): guess.n_odd,
         }
         if 0 < sum(faults.values()) <= _BAD_FRACTION * n_records:
-            named = ", ".join(words.plural(n, *what) for what, n in faults.items() if n)
+            named = ", ".join(counted(n, *what) for what, n in faults.items() if n)
             return f"{place}. {guess.given} would be one but for {named}"
     return place
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsjoin.commands.forecast import Forecast, choose_time_unit, describe
-from epsjoin.console import printable
+from epsjoin.console import counted, printable
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake import slices
 from epsjoin.lake.arguments import add_contracts, open_stored, parse_run
@@ -29,7 +29,7 @@ from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.sizes import WORKER_BYTES, cuts_of, row_bytes
 from epsjoin.local.plan.two_tables import SampledSides
 from epsjoin.params import RunParams
-from epsjoin.report import sentences, words
+from epsjoin.report import sentences
 from epsjoin.source.sampling import sample_files
 from epsjoin.spark.join.base import find_increment
 
@@ -157,8 +157,8 @@ def _read_sample(arguments: argparse.Namespace) -> Sample:
         )
     if sample.n_rows == 0:
         raise DataRefusedError(
-            f"there are no points; a coordinate is missing in {words.plural(sample.n_left_out, 'row')}, "
-            f"{words.plural(sample.n_bad, 'row')} bad" + (f": {sample.first_bad}" if sample.n_bad else "")
+            f"there are no points; a coordinate is missing in {counted(sample.n_left_out, 'row')}, "
+            f"{counted(sample.n_bad, 'row')} bad" + (f": {sample.first_bad}" if sample.n_bad else "")
         )
     try:
         sample.metric.check(sample.points)

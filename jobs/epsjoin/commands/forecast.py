@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from epsjoin.console import counted
 from epsjoin.report import words
 
 TIME_UNITS = (("seconds", 1.0, 60.0), ("minutes", 60.0, 3600.0), ("hours", 3600.0, 86400.0))
@@ -84,9 +85,9 @@ def describe(forecast: Forecast, allowed_pairs: int) -> Iterator[tuple[str, str]
     if forecast.right_rows is not None:
         yield "right rows", words.count(forecast.right_rows)
     if forecast.rows_left_out:
-        yield "left out", f"{words.plural(forecast.rows_left_out, 'row')} more: a coordinate is missing"
+        yield "left out", f"{counted(forecast.rows_left_out, 'row')} more: a coordinate is missing"
     if forecast.rows_bad:
-        yield "bad", f"{words.plural(forecast.rows_bad, 'row')} more, such as {forecast.first_bad}"
+        yield "bad", f"{counted(forecast.rows_bad, 'row')} more, such as {forecast.first_bad}"
     yield "sample", f"{words.count(forecast.sample_rows)} rows"
     if forecast.exponent is None:
         yield "exponent", f"unknown: {forecast.note}"

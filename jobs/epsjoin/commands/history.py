@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from epsjoin.console import printable
+from epsjoin.console import counted, printable
 from epsjoin.lake import transactions, uris
 from epsjoin.lake.arguments import add_lake, open_stored
 from epsjoin.lake.history import KEYS, RANGE, View, open_view, read_ranges
@@ -38,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
     arguments = parser.parse_args(argv)
     lake = open_stored(arguments)
     view = open_view(lake, arguments.table)
-    span = f"{words.plural(len(view.runs), 'run')}, {view.runs[0]} to {view.runs[-1]}"
+    span = f"{counted(len(view.runs), 'run')}, {view.runs[0]} to {view.runs[-1]}"
     print(f"\n{printable(lake.source.title)}, {view.table}, {span}\n")
     if arguments.id is not None:
         rows = pa.concat_tables(read_ranges(lake, view, arguments.id)).to_pylist()
@@ -58,7 +58,7 @@ def count(lake: Lake, view: View, to: str | None) -> str:
         transactions.check_replaceable(into)
     ranges = holding = 0
 
-    def counted() -> Iterator[pa.Table]:
+    def counting() -> Iterator[pa.Table]:
         nonlocal ranges, holding
         for rows in read_ranges(lake, view):
             ranges += rows.num_rows
@@ -66,14 +66,14 @@ def count(lake: Lake, view: View, to: str | None) -> str:
             yield rows
 
     if into is None:
-        for _ in counted():
+        for _ in counting():
             pass
         written = ""
     else:
-        file = into.write(counted())
+        file = into.write(counting())
         transactions.replace_table(into, [file] if file else [])
         written = f"; written to {into.location}"
-    return f"{words.plural(ranges, 'range')}, {words.count(holding)} of which still hold{written}"
+    return f"{counted(ranges, 'range')}, {words.count(holding)} of which still hold{written}"
 
 
 def describe(view: View, rows: Sequence[dict[str, Any]], of: int) -> Iterator[str]:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from epsjoin.commands.clusters import describe_event
-from epsjoin.console import printable
+from epsjoin.console import counted, printable
 from epsjoin.errors import MissingSliceError
 from epsjoin.lake import slices, uris
 from epsjoin.lake.arguments import add_lake, open_stored, parse_run
@@ -60,7 +60,7 @@ def summarise(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
     yield "snapshot", ", ".join(row["source"] for row in snapshots)
     refused = sum(row["rows_quarantined"] for row in snapshots)
     n_points = slices.count_rows(lake, of["points"])
-    others = f"{words.plural(refused, 'row')} in quarantine"
+    others = f"{counted(refused, 'row')} in quarantine"
     condition = snapshots[0]["taken_where"]
     if condition:
         left_out = sum(row["rows_left_out"] for row in snapshots)
@@ -82,7 +82,7 @@ def summarise(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
     yield "clusters", f"{words.count(sizes.num_rows)} ({in_roles})"
     if sizes.num_rows:
         largest = sizes.slice(0, 1).to_pylist()[0]
-        yield "largest cluster", f"{words.plural(largest['count_all'], 'point')}, id {largest['cluster_id']}"
+        yield "largest cluster", f"{counted(largest['count_all'], 'point')}, id {largest['cluster_id']}"
     if "cluster_events" in of:
         yield from _tell_what_is_new(lake, inputs, of["changes"], of["cluster_events"])
     for number, row in enumerate(_read_outliers(lake, of["outliers"], of["points"])):
@@ -115,7 +115,7 @@ def _tell_what_is_new(
     yield f"since {before.run}", f"{of_kinds} ({moved} moved)"
     events = slices.read_slice(lake, cluster_events).to_pylist()
     told = [f"{row['name']} {describe_event(row)}" for row in events[:MAX_EVENTS]]
-    more = [f"and {words.plural(len(events) - MAX_EVENTS, 'event')} more"] if len(events) > MAX_EVENTS else []
+    more = [f"and {counted(len(events) - MAX_EVENTS, 'event')} more"] if len(events) > MAX_EVENTS else []
     yield "clusters since", "; ".join([*told, *more]) or "all kept their names, and nothing happened to them"
 
 
@@ -133,7 +133,7 @@ def _read_outliers(lake: Lake, outliers: Slice, of_points: Slice) -> list[dict[s
 
 def _describe_outlier(row: dict[str, Any], unit: str, is_document: bool) -> str:
     names = " ".join(str(name) for name in row["names"] if name)
-    how = f"{words.plural(row['degree'] - 1, 'neighbour')} within eps"
+    how = f"{counted(row['degree'] - 1, 'neighbour')} within eps"
     if row["lof"] is not None:
         how = f"LOF {row['lof']:.2f}, k-distance {words.measure(row['k_distance'], unit, digits=3)}"
     deviates = "" if is_document else f"; {row['dimensions']}"  # bins of histograms tell a person nothing

@@ -15,14 +15,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from epsjoin.commands.runs import read_each_run
-from epsjoin.console import printable
+from epsjoin.console import counted, printable
 from epsjoin.errors import UnfitTableError
 from epsjoin.lake import slices, uris
 from epsjoin.lake.arguments import add_lake, open_stored
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake
 from epsjoin.lake.names import count_names
-from epsjoin.report import words
 from epsjoin.report.figures.figure import COLOURS, FAINT, STYLE, WIDTH_IN, new_figure, to_png
 
 PICTURE = "trend.png"
@@ -73,7 +72,7 @@ def main(argv: Sequence[str]) -> int:
         raise UnfitTableError(
             f"{arguments.dataset} has no finished run in {lake.location('')}; make some first"
         )
-    print(f"\n{printable(title)}, {words.plural(len(runs), 'run')}\n")
+    print(f"\n{printable(title)}, {counted(len(runs), 'run')}\n")
     heads = f"{'run':<10}  {'points':>12}  {'pairs':>14}  {'clusters':>10}  {'born':>6}  {'ended':>6}"
     print(f"  {heads}  {printable('eps ' + unit):>12}")
     for row in runs:

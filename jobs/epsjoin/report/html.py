@@ -13,6 +13,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
+from epsjoin.console import counted
 from epsjoin.findings import Row
 from epsjoin.report import costs, words
 from epsjoin.report.beside import lay_beside
@@ -64,7 +65,7 @@ def _environment() -> Environment:
     environment.globals.update(
         style=Markup(_read("run.css")),  # noqa: S704  # a file of this package
         change=words.change,
-        plural=words.plural,
+        counted=counted,
         differing=words.differing,
         beside=lay_beside,
         phases=costs.PHASES,

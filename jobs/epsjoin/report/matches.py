@@ -12,6 +12,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from epsjoin.console import counted
 from epsjoin.findings import Intake, MatchFindings, Row
 from epsjoin.report import costs, html, sentences, summary, words
 from epsjoin.report.figures import charts, figure
@@ -104,10 +105,10 @@ def first_sentence(findings: MatchFindings) -> str:
     limits = [_limit(row) for row in findings.criteria if math.isfinite(row["eps"])]
     within = words.listed(limits)
     if findings.how == "inner":
-        best = words.plural(findings.n_pairs, "match", "matches")
+        best = counted(findings.n_pairs, "match", "matches")
         return f"{best} within {within} that no match of any records is better than."
     told = [
-        f"{words.count(n - alone)} of {words.plural(n, 'record')} of {side.dataset}"
+        f"{words.count(n - alone)} of {counted(n, 'record')} of {side.dataset}"
         for side, n, alone in _sides(findings)
     ]
     other = findings.dataset if findings.how == "right" else findings.partner.dataset
@@ -149,7 +150,7 @@ def _list_key_numbers(findings: MatchFindings) -> list[tuple[str, str, str]]:
         rows.append((side.dataset, words.count(n), about or "records"))
         rows.append(("without a match", words.count(alone), _fraction(alone, n)))
     mutual = f"{words.count(findings.n_mutual)} of them are mutual: best for both records"
-    several = f"{words.plural(findings.n_several, 'record')} with more than one"
+    several = f"{counted(findings.n_several, 'record')} with more than one"
     return [*rows, ("matches", words.count(findings.n_pairs), f"{mutual}; {several}")]
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
+from epsjoin.console import counted
 from epsjoin.findings import Findings
 from epsjoin.report import costs, html, sentences, summary, words
 from epsjoin.report.figures import charts, figure
@@ -106,7 +107,7 @@ def _list_key_numbers(findings: Findings) -> list[tuple[str, str, str]]:
         (
             "points",
             words.count(n),
-            f"{words.plural(findings.n_quarantined, 'record')} refused"
+            f"{counted(findings.n_quarantined, 'record')} refused"
             + (f", {words.count(findings.n_left_out)} left out" if findings.taken_where else ""),
         ),
         (
@@ -121,7 +122,7 @@ def _list_key_numbers(findings: Findings) -> list[tuple[str, str, str]]:
             words.measure(2 * findings.n_pairs / n if n else None, digits=3),
             "per point on average, the point itself not counted",
         ),
-        ("clusters", words.count(findings.n_clusters), f"{words.plural(clustered, 'point')} in them"),
+        ("clusters", words.count(findings.n_clusters), f"{counted(clustered, 'point')} in them"),
         (
             "core",
             words.count(findings.n_core),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from epsjoin.console import counted
 from epsjoin.contracts.trees import METRIC
 from epsjoin.findings import Comparison, Findings, Row, RunFindings, to_number
 from epsjoin.report import costs, words
@@ -9,19 +10,19 @@ from epsjoin.report import costs, words
 
 def first_sentence(findings: Findings) -> str:
     """Say what was found: points, clusters, the largest cluster, and how many points belong to none."""
-    points = words.plural(findings.n_points, "point")
+    points = counted(findings.n_points, "point")
     within = f"within {_write_eps(findings)}"
     if not findings.n_points:
         return "No points: the snapshot has no record that could be joined."
     if not findings.n_clusters:
-        return f"{points}: no clusters {within}, and {words.plural(findings.n_pairs, 'pair')}."
-    text = f"{points}: {words.plural(findings.n_clusters, 'cluster')} {within}, "
+        return f"{points}: no clusters {within}, and {counted(findings.n_pairs, 'pair')}."
+    text = f"{points}: {counted(findings.n_clusters, 'cluster')} {within}, "
     if findings.largest_clusters:
         row = findings.largest_clusters[0]
         label = f" ({words.isolate(words.cell(row['label']))})" if row.get("label") else ""
-        text += f"the largest with {words.plural(row['size'], 'point')}{label}; "
+        text += f"the largest with {counted(row['size'], 'point')}{label}; "
     belong = "belongs" if findings.n_noise == 1 else "belong"
-    return text + f"{words.plural(findings.n_noise, 'point')} {belong} to none."
+    return text + f"{counted(findings.n_noise, 'point')} {belong} to none."
 
 
 def how_joined(plan: Row) -> str:
@@ -30,7 +31,7 @@ def how_joined(plan: Row) -> str:
         generation = int(plan["generation"])
         return (
             f"increment on run {plan['base']}, number {generation:,} in a row: "
-            f"{words.plural(int(plan['placed']), 'point')} new or moved, "
+            f"{counted(int(plan['placed']), 'point')} new or moved, "
             f"{words.count(plan['gone'])} deleted or moved"
         )
     why = plan.get("why")
@@ -43,7 +44,7 @@ def alarm(findings: RunFindings) -> str:
     if not errors:
         return ""
     hold = "does not hold" if errors == 1 else "do not hold"
-    return f"This run was stopped: {words.plural(errors, 'expectation')} {hold}. Do not rely on its results."
+    return f"This run was stopped: {counted(errors, 'expectation')} {hold}. Do not rely on its results."
 
 
 def _write_eps(findings: Findings) -> str:
@@ -187,7 +188,7 @@ def cpu(findings: RunFindings) -> str:
     a_row = ""
     if found.n_rows:
         micros = words.measure(1e6 * found.seconds / found.n_rows, "µs", digits=3)
-        a_row = f" That is {micros} of CPU a row, for {words.plural(found.n_rows, 'row')} read."
+        a_row = f" That is {micros} of CPU a row, for {counted(found.n_rows, 'row')} read."
     return (
         f"{jobs} took {words.duration(found.seconds)} of CPU: {parts}.{a_row} The start of every job is "
         "part of it, which is most of it where there are few rows."
@@ -259,7 +260,7 @@ def _say_event(found: Comparison, row: Row) -> str:
         "" if row[key] is None else words.isolate(words.cell(words.name_cluster(found.labels, row[key])))
         for key in ("name", "other")
     )
-    records = words.plural(row["members"], "record")
+    records = counted(row["members"], "record")
     are = "is" if row["members"] == 1 else "are"
     said = {
         "born": f"{name} is new: {records}.",
@@ -285,7 +286,7 @@ def guard(findings: Findings) -> str:
         return ""
     verdicts = [row["verdict"] for row in findings.guard]
     if not was_compared(findings):
-        checks = words.plural(len(verdicts), "check")
+        checks = counted(len(verdicts), "check")
         return f"There is no earlier run to compare with, so the guard's {checks} had nothing to find."
     told = [
         f"{words.count(verdicts.count(verdict))} {text}"
@@ -297,8 +298,8 @@ def guard(findings: Findings) -> str:
         if verdict in verdicts
     ]
     if not told:
-        return f"The guard's {words.plural(len(verdicts), 'check')} found nothing unusual."
-    return f"The guard made {words.plural(len(verdicts), 'check')}: {', '.join(told)}."
+        return f"The guard's {counted(len(verdicts), 'check')} found nothing unusual."
+    return f"The guard made {counted(len(verdicts), 'check')}: {', '.join(told)}."
 
 
 def list_changes(findings: Findings) -> list[tuple[str, str, str, str]]:

@@ -183,11 +183,6 @@ def name_cluster(labels: Mapping[int, str], name: int) -> str:
     return labels.get(name) or f"cluster {name}".replace("-", "−")
 
 
-def plural(number: int, one: str, many: str = "") -> str:
-    """Write a counted noun: ``1 cluster``, ``412 clusters``."""
-    return f"{count(number)} {one if number == 1 else many or one + 's'}"
-
-
 def listed(texts: Sequence[str]) -> str:
     """Write a list as in a sentence: ``30 s, 100 km and 1``."""
     *first, last = texts

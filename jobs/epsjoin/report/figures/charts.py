@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from numpy.typing import NDArray
 
+from epsjoin.console import counted
 from epsjoin.findings import Findings, Row, RunFindings, to_number
 from epsjoin.report import costs, words
 from epsjoin.report.figures.figure import (
@@ -123,7 +124,7 @@ def _mark_eps(ax: Axes, findings: Findings, eps: float) -> list[str]:
     expected = to_number(findings.epsilon.get("expected_pairs"))
     if expected is not None and expected > 0:
         draw_ring(ax, eps, expected)
-        lines.append(f"expected {words.plural(round(expected), 'pair')}")
+        lines.append(f"expected {counted(round(expected), 'pair')}")
     if findings.n_pairs > 0:
         ax.plot(eps, findings.n_pairs, "D", markersize=5, color=INK, zorder=3)
         lines.append(f"found {words.count(findings.n_pairs)}")
@@ -185,7 +186,7 @@ def draw_cluster_sizes(findings: Findings) -> Figure:
     ax.invert_yaxis()
     for y, n_clusters, n_points in zip(place, clusters, points, strict=True):
         if n_clusters:
-            text = f"{words.plural(int(n_clusters), 'cluster')}, {words.plural(int(n_points), 'point')}"
+            text = f"{counted(int(n_clusters), 'cluster')}, {counted(int(n_points), 'point')}"
             ax.annotate(text, (n_clusters, y), (5, 0), textcoords="offset points", va="center", color=FAINT)
     ax.set_xlim(0, clusters.max() * 3.2)  # room for the text at the longest bar
     hide_x_axis(ax)
