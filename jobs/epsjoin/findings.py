@@ -15,6 +15,8 @@ Row = Mapping[str, Any]
 NOISE = -1
 """Cluster id of the points that are noise."""
 
+CHANGES = ("inserted", "updated", "deleted")
+"""Kinds of changes of a record since the run before, in the order in which they are told."""
 
 ABSENT, OTHERS = "absent", "others"
 """Ends of a flow besides names and ``NOISE``: records that are not in a run, clusters that are not shown."""

@@ -19,6 +19,7 @@ from epsjoin.differ.columns import to_rows
 from epsjoin.differ.differences import SnapshotDiff, snapshot_diff
 from epsjoin.differ.nearness import Near
 from epsjoin.errors import ArgumentError
+from epsjoin.findings import CHANGES
 from epsjoin.lake import slices
 from epsjoin.lake.arguments import add_contracts, open_stored, parse_run
 from epsjoin.lake.fingerprints import Fingerprints
@@ -164,7 +165,7 @@ def to_lines(found: SnapshotDiff, key: Sequence[str], limit: int) -> Iterable[st
 
 def to_json(found: SnapshotDiff, limit: int) -> dict[str, Any]:
     """The answer as one object; of each kind the number of rows, and as many of them as ``limit``."""
-    kinds = ("inserted", "updated", "deleted", "rekeyed")
+    kinds = (*CHANGES, "rekeyed")
     counts = {f"n_{kind}": len(getattr(found, kind)) for kind in kinds}
     rows = {kind: to_rows(getattr(found, kind).slice(0, max(0, limit))) for kind in kinds}
     rest = {name: value for name, value in vars(found).items() if name not in kinds}

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from epsjoin.commands.clusters import describe_event
 from epsjoin.console import counted, printable
 from epsjoin.errors import MissingSliceError
+from epsjoin.findings import CHANGES
 from epsjoin.lake import slices, uris
 from epsjoin.lake.arguments import add_lake, open_stored, parse_run
 from epsjoin.lake.fingerprints import Fingerprints
@@ -24,8 +25,6 @@ MAX_OUTLIERS = 5
 
 MAX_EVENTS = 5
 """Maximum number of events of clusters that are printed."""
-
-KINDS = ("inserted", "updated", "deleted")
 
 MAX_NAMES = 3
 """Maximum number of columns of text that are printed with an outlier."""
@@ -110,7 +109,7 @@ def _tell_what_is_new(
         return
     found = slices.read_slice(lake, changes, ["what", "moved"])
     counts = {row["values"]: row["counts"] for row in pc.value_counts(found["what"]).to_pylist()}
-    of_kinds = ", ".join(f"{words.count(counts.get(what, 0))} {what}" for what in KINDS)
+    of_kinds = ", ".join(f"{words.count(counts.get(what, 0))} {what}" for what in CHANGES)
     moved = words.count(pc.sum(found["moved"]).as_py() or 0)
     yield f"since {before.run}", f"{of_kinds} ({moved} moved)"
     events = slices.read_slice(lake, cluster_events).to_pylist()

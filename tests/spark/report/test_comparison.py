@@ -12,7 +12,9 @@ import pytest
 
 from epsjoin.findings import ABSENT, NOISE, OTHERS, Comparison
 from epsjoin.lake.names import count_names
+from epsjoin.local.compare.events import EVENTS
 from epsjoin.params import RunParams
+from epsjoin.report import sentences
 from epsjoin.spark.job import Job
 from epsjoin.spark.report import comparison
 from epsjoin.spark.report.comparison import find_comparison, read_names
@@ -193,3 +195,7 @@ def test_read_names__are_of_the_last_runs(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(comparison, "MAX_RUNS", 2)
     assert {each.run for each in read_names(lake, THIRD)} == {SECOND, THIRD}
     assert {each.run for each in read_names(lake, FIRST)} == {FIRST}
+
+
+def test_events__of_every_kind_have_their_place_and_their_word() -> None:
+    assert sorted(comparison.KINDS) == sorted(sentences.EVENTS) == sorted(EVENTS)

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 
 from epsjoin.console import counted, say
 from epsjoin.errors import TableError, UnfitTableError
+from epsjoin.findings import CHANGES
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.lake import slices, targets, transactions
 from epsjoin.lake.fingerprints import Fingerprints
@@ -78,7 +79,7 @@ def _replace_changes(job: Job, mine: Fingerprints, later: Iterable[Fingerprints]
     counters: dict[str, float] = {}
     for each in (mine, *(each for each in later if not each.has("changes"))):
         where = each.slice("changes")
-        found: dict[str, float] = dict.fromkeys(("inserted", "updated", "deleted", "moved"), 0.0)
+        found: dict[str, float] = dict.fromkeys((*CHANGES, "moved"), 0.0)
 
         def count(parts: Iterable[pa.Table], found: dict[str, float] = found) -> Iterable[pa.Table]:
             for part in parts:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import MissingSliceError
-from epsjoin.findings import ABSENT, NOISE, OTHERS, Comparison
+from epsjoin.findings import ABSENT, CHANGES, NOISE, OTHERS, Comparison
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
@@ -41,10 +41,6 @@ MAX_EVENTS = 20
 
 KINDS = ("split", "merged", "dissolved", "gone", "born", "split_off", "grown", "shrunk")
 """Events, the most telling first."""
-
-
-CHANGES = ("inserted", "updated", "deleted")
-"""Kinds of changes, in the order to show."""
 
 _MARKS = "marks"
 
