@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from epsjoin.contracts.odcs import SNAKE_CASE, Column
+from epsjoin.contracts.source_columns import TIMES
 from epsjoin.errors import ContractError
 from epsjoin.params import is_finite
 
@@ -24,7 +25,6 @@ UNIT_OF_TIME = "s"
 
 _KEYS = {"with", "how", "take", "criteria", "order"}
 _KEYS_OF_CRITERION = {"name", "metric", "columns", "with_columns", "eps", "unit"}
-TIMES = ("date", "time", "timestamp")
 
 
 class DataSet(Protocol):

@@ -12,6 +12,9 @@ from epsjoin.params import is_finite
 
 TYPES = ("integer", "number", "string", "boolean", "date", "time", "timestamp", "object")
 
+TIMES = ("date", "time", "timestamp")
+"""Types of dates and times."""
+
 WINDOWED_TYPES = ("string", "integer", "boolean", "date")
 """Types of columns whose values can be counted: each value is one text, and is read back as it was."""
 

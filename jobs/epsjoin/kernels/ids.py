@@ -14,8 +14,8 @@ Values = Floats | Words
 """Numbers that are compared one with another."""
 _BLOCK = 1 << 16
 """Number of ids that are hashed at a time: their hashes stay in the cache."""
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-"""Odd factor near 2**64 / golden ratio, which spreads runs of ids evenly."""
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+"""Odd factor near 2**64 / golden ratio, which spreads runs of ids evenly; its bits have no pattern."""
 _AHEAD = 8
 """Number of ids among which the next one is looked for by :func:`match_ids` before it asks an index."""
 
@@ -81,9 +81,9 @@ def _count_up(ids: Ints) -> bool:
     return ids.size > 0
 
 
-def _hashes(ids: Ints, bits: int) -> Ints:
+def spread_ids(ids: Ints, bits: int) -> Ints:
     """Hash by multiplication, on arrays: NumPy wraps these silently, compiled or not."""
-    return ((ids.view(np.uint64) * _GOLDEN) >> np.uint64(64 - bits)).view(np.int64)
+    return ((ids.view(np.uint64) * GOLDEN) >> np.uint64(64 - bits)).view(np.int64)
 
 
 def index_ids(ids: Ints) -> IdIndex:
@@ -110,7 +110,7 @@ def index_ids(ids: Ints) -> IdIndex:
     slots = np.full(1 << bits, -1, dtype=np.int64)
     for first in range(0, ids.size, _BLOCK):
         block = ids[first : first + _BLOCK]
-        entered = _insert(ids, first, _hashes(block, bits), slots)
+        entered = _insert(ids, first, spread_ids(block, bits), slots)
         if entered < block.size:
             raise ValueError(f"id {block[entered]} comes twice")
     return IdIndex(ids, slots, bits)
@@ -140,7 +140,7 @@ def rows_of(index: IdIndex, wanted: Ints) -> Ints:
     rows = np.empty(wanted.size, dtype=np.int64)
     for first in range(0, wanted.size, _BLOCK):
         block = wanted[first : first + _BLOCK]
-        _probe(index.ids, index.slots, block, _hashes(block, index.bits), rows[first : first + _BLOCK])
+        _probe(index.ids, index.slots, block, spread_ids(block, index.bits), rows[first : first + _BLOCK])
     return rows
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from epsjoin.contracts.conditions import SOURCE_TYPES
 from epsjoin.contracts.odcs import Column
+from epsjoin.contracts.source_columns import TIMES
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source.blocks import Blocks, OpenSection, are_at_ends, count_signs, find_bad, is_utf8
@@ -25,7 +26,7 @@ from epsjoin.source.bounds import BYTE_ORDER_MARK, open_pieces
 from epsjoin.source.csv_ import Line, read_header, split_records
 from epsjoin.source.rules import Flags, Ints, may_be_tiny, type_once, typed_schema
 from epsjoin.source.untyped import Block, FoundColumns, UntypedRecord
-from epsjoin.source.values import DECIMAL, TIMES, from_text
+from epsjoin.source.values import DECIMAL, from_text
 
 Bytes = NDArray[np.uint8]
 

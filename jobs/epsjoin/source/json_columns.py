@@ -13,13 +13,14 @@ import pyarrow.json as pj
 
 from epsjoin.contracts.conditions import SOURCE_TYPES
 from epsjoin.contracts.odcs import Column
+from epsjoin.contracts.source_columns import TIMES
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.source.blocks import Blocks, OpenSection, count_signs, find_bad, is_utf8, rows_at
 from epsjoin.source.bounds import open_pieces
 from epsjoin.source.json_ import Line, Objects, require_keys
 from epsjoin.source.rules import Flags, Ints, may_be_tiny, type_once, typed_schema
 from epsjoin.source.untyped import Block, FoundColumns, UntypedRecord
-from epsjoin.source.values import TIMES, from_value
+from epsjoin.source.values import from_value
 
 MAX_FAULTS = 64
 """Number of times that pyarrow may give up within a block; the definition reads what is left of it then."""

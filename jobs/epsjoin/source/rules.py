@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from epsjoin.contracts.conditions import SOURCE_TYPES
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.sources import SourceContract
+from epsjoin.findings import NOISE
 from epsjoin.source.values import EXACT, text_of_key, type_field
 
 Flags = NDArray[np.bool_]
@@ -39,9 +40,6 @@ _TYPE_NAMES = {
     "object": "str",
 }
 """Names of Python's types of the values of a key, where they are not those of the contract."""
-
-NOISE = -1
-"""The integer that is no id, as it stands for noise among clusters."""
 
 
 def is_read_by_columns(source: SourceContract) -> bool:
@@ -158,7 +156,7 @@ def _breaks(source: SourceContract, column: Column, values: pa.ChunkedArray) -> 
             pc.is_null(values), nulls=True
         )
     if is_key and len(source.key) == 1 and column.type == "integer":
-        broken |= _flags(pc.equal(values, NOISE), nulls=False)
+        broken |= _flags(pc.equal(values, NOISE), nulls=False)  # no id: it stands for noise among clusters
     return broken
 
 

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from epsjoin.contracts.odcs import Column
+from epsjoin.contracts.source_columns import TIMES
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.contracts.times import pattern_of
 from epsjoin.source.reasons import refusal
@@ -18,9 +19,6 @@ from epsjoin.source.trees import read_document
 
 VALUE = r"(?s): ['\"].*"
 """Pattern of the value at the end of a reason, without which it is a kind; Python and Java read it alike."""
-
-TIMES = ("date", "time", "timestamp")
-"""Types whose texts are typed one by one."""
 
 INT64 = range(-(2**63), 2**63)
 """Integers of 64 bits."""

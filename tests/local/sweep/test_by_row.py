@@ -76,7 +76,7 @@ def test_row_sweep__is_brute_force(kind, mode, n, d, n_grid, is_turned, n_jobs, 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(by_row, "_SORTED_PER_ROW", MODES[mode])
         patch.setattr(by_row, "_CHUNK_ROWS", 1 + seed % 40)
-        patch.setattr(by_row, "_MIN_CHUNK_ROWS", 1)
+        patch.setattr(by_row, "MIN_CHUNK_ROWS", 1)
         patch.setattr(by_row, "_CHUNK_CANDIDATES", 1 + seed % 200)
         pairs = sweep(points, eps, projection, n_jobs=n_jobs)
     assert as_rows(pairs) == as_expected(twin.brute_force(points, eps))

@@ -28,6 +28,7 @@ import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Ints
+from epsjoin.kernels.ids import GOLDEN
 from epsjoin.local.arguments import check_points, check_seed
 from epsjoin.local.epsilon.power_law import (
     BY_HAND,
@@ -46,9 +47,6 @@ _LEVELS_PER_OCTAVE = 4
 
 _OCTAVES = 40
 """Number of octaves of k; with more than 2**40 parts per axis, rounding would decide about boxes."""
-
-_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
-"""The golden ratio times 2**64: odd, its bits without a pattern."""
 
 _HALF = np.uint64(32)
 
@@ -256,7 +254,7 @@ def _hash_cells(cells: Iterable[Keys], n: int) -> Keys:
     keys = np.zeros(n, dtype=np.uint64)
     for cell in cells:
         keys ^= cell
-        keys *= _MULTIPLIER
+        keys *= GOLDEN
         keys ^= keys >> _HALF
     return keys
 

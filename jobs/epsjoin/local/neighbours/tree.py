@@ -11,6 +11,7 @@ import numpy as np
 from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN
+from epsjoin.kernels.ids import GOLDEN
 from epsjoin.kernels.neighbours.boxes import BoxTree
 from epsjoin.kernels.neighbours.grow import fill_inner, grow_below, order_by_leaf
 from epsjoin.kernels.neighbours.heaps import NearestLists
@@ -38,9 +39,6 @@ LEAF_POINTS = 32
 
 _COPIED_POINTS = 1 << 12
 """Maximum number of points that are copied while a tree grows: so many stay in a core's cache."""
-
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-"""2**64 divided by the golden ratio, an odd number."""
 
 
 class PointTree(NamedTuple):
@@ -238,7 +236,7 @@ def find_surplus_rows(points: Floats, most: int) -> Ints:
     hashes = np.zeros(len(points), dtype=np.uint64)
     for column in points.T:
         hashes ^= (column + 0.0).view(np.uint64)  # -0.0 becomes 0.0, its equal
-        hashes *= _GOLDEN
+        hashes *= GOLDEN
         hashes ^= hashes >> np.uint64(32)
     order = np.argsort(hashes, kind="stable")
     hashes = hashes[order]

@@ -37,7 +37,7 @@ _MIN_ROWS = 1000
 """Minimum number of rows whose pairs are counted, however many: fewer make the interval wide."""
 _MIN_PAIRS = 30
 """Minimum number of pairs of a sample whose number says something about all rows."""
-_NORMAL_95 = 1.959964
+NORMAL_95 = 1.959964
 """Standard deviations around the mean that hold 95 % of a normal distribution."""
 _RULE_OF_THREE = 3.0
 """Number of pairs that a sample without any may just have missed, at 95 %."""
@@ -267,7 +267,7 @@ def expect_pairs(
         points, eps, metric, max_pairs=_MAX_PAIRS, min_rows=_MIN_ROWS, divisor=2, held=held
     )
     scale = n_rows * (n_rows - 1.0) / (m * (m - 1.0)) if m > 1 else 0.0
-    half = _NORMAL_95 * math.sqrt(variance * (1.0 - m / n_rows)) if m else 0.0
+    half = NORMAL_95 * math.sqrt(variance * (1.0 - m / n_rows)) if m else 0.0
     few = _RULE_OF_THREE if pairs < _RULE_OF_THREE and m < n_rows else 0.0
     return ExpectedPairs(
         pairs * scale,
@@ -316,7 +316,7 @@ def expect_pairs_between(
         return ExpectedPairs(0.0, 0.0, 0.0, r_rows, 0, True)
     is_whole = l_rows == n and r_rows == m
     scale = (n / l_rows) * (m / r_rows)
-    half = _NORMAL_95 * math.sqrt(found.variance * max(0.0, 1.0 - 1.0 / scale))
+    half = NORMAL_95 * math.sqrt(found.variance * max(0.0, 1.0 - 1.0 / scale))
     few = _RULE_OF_THREE if pairs < _RULE_OF_THREE and not is_whole else 0.0
     return ExpectedPairs(
         pairs * scale,

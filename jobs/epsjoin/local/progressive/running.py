@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.local.plan.expected import NORMAL_95
 from epsjoin.local.progressive.rows import Keys, Values
 
 ORDER_BINS = 16
@@ -24,7 +25,6 @@ ORDER_COLUMNS = 4
 """Number of columns by which it is checked, besides the key."""
 ORDER_LEVEL = 1e-3
 """Probability of a false alarm of the order check."""
-_NORMAL_95 = 1.959964
 _STUDENT_95 = (
     *(math.inf, 12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
     *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
@@ -106,7 +106,7 @@ def from_runs(runs: list[RunPairs], everything: float, fraction: float, is_rando
         half = student(len(full) - 1) * apart / math.sqrt(len(full)) * everything
     else:
         # rows that are known have no error; of their combinations few have met, so the count keeps its own
-        half = _NORMAL_95 * math.sqrt(sum(run.variance for run in runs) * (1.0 - fraction) + known) * scale
+        half = NORMAL_95 * math.sqrt(sum(run.variance for run in runs) * (1.0 - fraction) + known) * scale
     return RunningEstimate(estimate, max(known, estimate - half), estimate + half)
 
 

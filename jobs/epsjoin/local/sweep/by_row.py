@@ -16,15 +16,11 @@ from epsjoin.kernels.join.row_windows import RowWindows, count_candidates, steps
 from epsjoin.local.sweep.pages import make_array
 from epsjoin.local.sweep.pair_keys import PairKeys
 from epsjoin.local.sweep.pairs import Pairs
-from epsjoin.local.sweep.sweeping import SweepOptions, add_counts
+from epsjoin.local.sweep.sweeping import MIN_CHUNK_ROWS, MIN_CHUNKS, SweepOptions, add_counts
 from epsjoin.local.sweep.threads import in_any_order, in_ranges
 
 _CHUNK_ROWS = 1 << 14
 """Maximum number of rows that are looked at in one call: progress is told, and ctrl-c heard, between two."""
-_MIN_CHUNKS = 16
-"""Number of chunks of fewer rows, so that threads have work and progress is seen."""
-_MIN_CHUNK_ROWS = 1024
-"""Minimum number of rows of a chunk."""
 _CHUNK_CANDIDATES = 1 << 26
 """Maximum number of candidates of a call, where one row has fewer: hundredths of a second."""
 _SORTED_PER_ROW = 32
@@ -108,7 +104,7 @@ class RowSweep(NamedTuple):
     def _chunks(self) -> list[_Chunk]:
         """Divide the rows whose partners are looked for."""
         n = self.rows.n_queries
-        size = min(_CHUNK_ROWS, max(_MIN_CHUNK_ROWS, n // _MIN_CHUNKS))
+        size = min(_CHUNK_ROWS, max(MIN_CHUNK_ROWS, n // MIN_CHUNKS))
         begins = range(0, n, size)
         divided = self._in_threads(begins, lambda begin: _divide(self.rows, begin, min(begin + size, n)))
         return sorted(chunk for chunks in divided for chunk in chunks)

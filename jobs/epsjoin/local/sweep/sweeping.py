@@ -24,9 +24,9 @@ from epsjoin.local.sweep.threads import in_order
 
 _CHUNK_ROWS = 8192
 """Maximum number of rows of a chunk: they and their neighbours in the grid stay in a core's cache."""
-_MIN_CHUNKS = 16
+MIN_CHUNKS = 16
 """Number of chunks of fewer rows, so that threads have work and progress is seen."""
-_MIN_CHUNK_ROWS = 1024
+MIN_CHUNK_ROWS = 1024
 """Minimum number of rows of a chunk."""
 MAX_THREADS = 1024
 """Maximum number of threads; results do not depend on it."""
@@ -116,7 +116,7 @@ class SweepOptions(NamedTuple):
 def chunks_of(rows: WindowRows) -> Chunks:
     """Divide the rows whose partners are looked for into chunks that are swept one by one: begin and end."""
     n_queries = int(rows.passes[:, 1].max()) if len(rows.passes) else 0
-    chunk_rows = min(_CHUNK_ROWS, max(_MIN_CHUNK_ROWS, n_queries // _MIN_CHUNKS))
+    chunk_rows = min(_CHUNK_ROWS, max(MIN_CHUNK_ROWS, n_queries // MIN_CHUNKS))
     return [(begin, min(begin + chunk_rows, n_queries)) for begin in range(0, n_queries, chunk_rows)]
 
 

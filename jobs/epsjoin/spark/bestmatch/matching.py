@@ -20,7 +20,8 @@ from epsjoin.local.bestmatch.take import one_of
 from epsjoin.local.join.parts import join_part
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.spark.bestmatch.records import Records, concat_records, merge_equal
-from epsjoin.spark.join.parts import BATCH_PAIRS, SortedRows
+from epsjoin.spark.join.pairs import BATCH_PAIRS
+from epsjoin.spark.join.parts import SortedRows
 
 BITS = {"left": FOR_LEFT, "right": FOR_RIGHT, "all": FOR_LEFT | FOR_RIGHT}
 """What ``best_for`` says of a pair that is best for its left row, its right row, or of all."""

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
+from epsjoin.kernels.ids import spread_ids
 from epsjoin.lake import uris
 from epsjoin.source.batches import NOBODY, Batch, open_batches
 from epsjoin.source.blocks import OpenSection
@@ -32,8 +33,6 @@ A place is the number of a record in its file, below the number of the file: see
 """
 
 _PLACE_BITS = 40
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-"""Odd factor near 2**64 / golden ratio, which spreads runs of ids evenly."""
 
 
 def places_of(file: int, numbers: Ints) -> Ints:
@@ -174,7 +173,7 @@ def make_reader(source: SourceContract, targets: Targets) -> Callable[[SourceFil
 
 def _to_streams(ids_and_places: Ints) -> pa.RecordBatch:
     ids = ids_and_places[0]
-    bucket = ((ids.view(np.uint64) * _GOLDEN) >> np.uint64(64 - _BUCKET_BITS)).astype(np.uint8)
+    bucket = spread_ids(ids, _BUCKET_BITS).astype(np.uint8)
     order = np.argsort(bucket, kind="stable")
     ids, places = ids[order], ids_and_places[1][order]
     cuts = np.searchsorted(bucket[order], np.arange(BUCKETS + 1))

@@ -24,15 +24,12 @@ from epsjoin.local.product.sweep import NamedRows, sweep_products
 from epsjoin.local.sweep.sweeping import Counters, SweepOptions
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task, stream_batch, to_ipc
-from epsjoin.spark.join.pairs import PAIRS, check_limit, to_batch
+from epsjoin.spark.join.pairs import BATCH_PAIRS, PAIRS, check_limit, to_batch
 from epsjoin.spark.join.replicas import FLUSH_BYTES
 from epsjoin.spark.join.shuffle import REPLICA_STREAMS, read_part
 from epsjoin.spark.points import Points
 from epsjoin.spark.reading import Reading
 from epsjoin.spark.rows import FrameRows, MappedRows, Rows
-
-BATCH_PAIRS = 1 << 18
-"""Number of pairs at which a task passes a batch of them on."""
 
 
 def join_blocks(

@@ -12,6 +12,8 @@ from epsjoin.local.sweep.pairs import Pairs
 
 PAIRS = "left_id long, right_id long, distance double"
 """Columns of pairs, as DDL."""
+BATCH_PAIRS = 1 << 18
+"""Number of pairs at which a task passes a batch of them on."""
 LEFT_OUT = "pairs_left_out"
 """Counter of the pairs that tasks have left out, since they were given first."""
 

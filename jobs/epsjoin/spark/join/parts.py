@@ -24,7 +24,7 @@ from epsjoin.local.plan.keys import Keys
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import Counters
 from epsjoin.spark import tasks
-from epsjoin.spark.join.pairs import PAIRS, check_limit, leave_out, to_batch
+from epsjoin.spark.join.pairs import BATCH_PAIRS, PAIRS, check_limit, leave_out, to_batch
 from epsjoin.spark.join.replicas import KEY_COLUMNS, REPLICAS
 from epsjoin.spark.join.running import Growing, Refuse, RunningJoin
 from epsjoin.spark.join.shuffle import read_part
@@ -34,9 +34,6 @@ from epsjoin.spark.write import Written
 
 BATCH_ROWS = 1 << 16
 """Maximum number of rows that a task reads from a file of replicas at once."""
-
-BATCH_PAIRS = 1 << 18
-"""Number of pairs at which a task passes a batch of them on."""
 
 _STARTING_ROWS = 64
 """Number of rows whose join loads and compiles all kernels of a part's join."""

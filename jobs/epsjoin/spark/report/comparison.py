@@ -21,6 +21,7 @@ from epsjoin.source.trees import count_nodes
 from epsjoin.spark.hashes import hash_ids
 from epsjoin.spark.job import Job
 from epsjoin.spark.report.names import name_record, read_records
+from epsjoin.spark.report.trends import MAX_RUNS
 from epsjoin.spark.stored import StoredSlice
 
 MAX_MARKS = 2000
@@ -32,9 +33,6 @@ MAX_EXAMPLES = 4
 MAX_NAMES = 20
 """Maximum number of clusters whose flows, and of names whose lives are shown: half of them those to which
 something happened, the others the largest."""
-
-MAX_RUNS = 12
-"""Maximum number of runs of the lives."""
 
 MAX_EVENTS = 20
 """Maximum number of events that are told."""

@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from epsjoin.contracts.matches import TIMES, Criterion, Match
+from epsjoin.contracts.matches import Criterion, Match
+from epsjoin.contracts.source_columns import TIMES
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import MissingSliceError
 from epsjoin.findings import MatchFindings, Row

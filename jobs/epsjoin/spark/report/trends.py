@@ -11,7 +11,7 @@ from epsjoin.lake.lake import Lake
 from epsjoin.lake.names import count_names
 
 MAX_RUNS = 12
-"""Maximum number of runs in the trends, the reported run included."""
+"""Maximum number of runs in the trends and the lives of clusters, the reported run included."""
 
 
 Counters = Mapping[str, Mapping[str, float]]
