@@ -66,8 +66,21 @@ def test_history__of_an_id_tells_its_life(tmp_path: Path, capsys: pytest.Capture
         "    2022-02-01  2022-04-01  text: one → two",
         "    2022-05-01  still so    x 2, y 0.5, a-value –, text two",
     ]
-    assert ask(lake, "--table", "points", "--id", "9") == 0
-    assert "no run has the id 9" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("table", ["points", "clusters"])
+def test_history__of_an_id_that_no_run_has_says_so_and_fails(
+    lake: Lake, capsys: pytest.CaptureFixture[str], table: str
+) -> None:
+    assert ask(lake, "--table", table, "--id", "987654") == 2
+    told = capsys.readouterr()
+    assert told.err == "epsjoin history: no run has the id 987654; ids are those of the table points\n"
+    assert not told.out
+
+
+def test_history__of_an_id_without_pairs_is_an_answer(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    assert ask(lake, "--table", "pairs", "--id", "987654") == 0
+    assert "no run has a pair of this id" in capsys.readouterr().out
 
 
 def test_history__does_not_leave_out_silently_one_of_two_wishes(

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from epsjoin.console import counted, printable
+from epsjoin.errors import ArgumentError
 from epsjoin.lake import transactions, uris
 from epsjoin.lake.arguments import add_lake, open_stored
 from epsjoin.lake.history import KEYS, RANGE, View, open_view, read_ranges
@@ -38,16 +39,24 @@ def main(argv: Sequence[str]) -> int:
     arguments = parser.parse_args(argv)
     lake = open_stored(arguments)
     view = open_view(lake, arguments.table)
+    rows = None if arguments.id is None else _ranges_of(lake, view, arguments.id)
     span = f"{counted(len(view.runs), 'run')}, {view.runs[0]} to {view.runs[-1]}"
     print(f"\n{printable(lake.source.title)}, {view.table}, {span}\n")
-    if arguments.id is not None:
-        rows = pa.concat_tables(read_ranges(lake, view, arguments.id)).to_pylist()
-        for line in describe(view, rows, arguments.id):
+    if rows is not None:
+        for line in describe(view, rows):
             print(f"  {printable(line)}")
     else:
         print(f"  {count(lake, view, arguments.to)}")
     print()
     return 0
+
+
+def _ranges_of(lake: Lake, view: View, of: int) -> list[dict[str, Any]]:
+    """Read the ranges of an id; a point of this id may have no pair, but it stands in the other tables."""
+    rows: list[dict[str, Any]] = pa.concat_tables(read_ranges(lake, view, of)).to_pylist()
+    if not rows and view.table != "pairs":
+        raise ArgumentError(f"no run has the id {of}; ids are those of the table points")
+    return rows
 
 
 def count(lake: Lake, view: View, to: str | None) -> str:
@@ -76,13 +85,13 @@ def count(lake: Lake, view: View, to: str | None) -> str:
     return f"{counted(ranges, 'range')}, {words.count(holding)} of which still hold{written}"
 
 
-def describe(view: View, rows: Sequence[dict[str, Any]], of: int) -> Iterator[str]:
+def describe(view: View, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Describe the ranges of a record: the first one whole, of one that follows only what differs."""
     records: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in sorted(rows, key=lambda row: (*(row[name] for name in view.key), row[RANGE[0]])):
         records.setdefault(tuple(row[name] for name in view.key), []).append(row)
     if not records:
-        yield f"no run has the id {of}"
+        yield "no run has a pair of this id"
     for key, ranges in list(records.items())[:MAX_RECORDS]:
         yield ", ".join(f"{name} {value}" for name, value in zip(view.key, key, strict=True))
         before: dict[str, Any] = {}
