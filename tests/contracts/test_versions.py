@@ -347,3 +347,12 @@ def test_check__of_what_leaves_records_out(contracts: Path) -> None:
     assert "guard: lost was none and is 0.5; guard: left_out was 0.1 and is 0.05: this breaks" in narrower
     another = said_of(contracts, SOURCE, lambda body: custom(body, "where", "frequency_khz > 1"), "2.1.0")
     assert "rule where has another query" in another
+
+
+def test_check__refuses_two_contracts_of_one_id(contracts: Path) -> None:
+    """As of a file that was copied, of which only the name was changed."""
+    shutil.copy(contracts / f"{SOURCE}.odcs.yaml", contracts / "wells.odcs.yaml")
+    both = rf"wells\.odcs\.yaml: id epsjoin\.source\.{SOURCE} is that of .*{SOURCE}\.odcs\.yaml, too"
+    for look in (check, publish):
+        with pytest.raises(ContractError, match=both):
+            look(contracts)

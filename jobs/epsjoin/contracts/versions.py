@@ -60,7 +60,8 @@ def check(contracts: Path) -> list[str]:
     Raises
     ------
     ContractError
-        A contract is not valid, or has no version of three numbers; ``published.json`` is not JSON.
+        A contract is not valid, has the id of another one, or has no version of three numbers;
+        ``published.json`` is not JSON.
     """
     known, now = _read_published(contracts), _read_shapes(contracts)
     wrong = _find_breaches(known, now)
@@ -240,9 +241,14 @@ def _read_shapes(contracts: Path) -> dict[str, Shape]:
     if not any(contracts.rglob("*.odcs.yaml")):
         raise ContractError(f"{contracts}: no contract (*.odcs.yaml) is there")
     shapes: dict[str, Shape] = {}
+    files: dict[str, Path] = {}
     for place, kind in ((contracts, "source"), (contracts / "tables", "table")):
         for file in sorted(place.glob("*.odcs.yaml")):
             name, body = file.name.removesuffix(".odcs.yaml"), read_contract(file)
+            if (other := files.setdefault(body["id"], file)) != file:
+                raise ContractError(
+                    f"{file}: id {body['id']} is that of {other}, too; each contract has its own"
+                )
             shape_of = _shape_of_source if kind == "source" else _shape_of_table
             shape = shape_of(contracts, name)
             _parse_version(f"{kind} {name}", str(body["version"]))
