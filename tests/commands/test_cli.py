@@ -11,7 +11,18 @@ import pytest
 from epsjoin.commands import cli
 from epsjoin.errors import TableError
 
-COMMANDS = ("clusters", "contract", "diff", "estimate", "history", "show", "trend", "verify", "doctor")
+COMMANDS = (
+    "clusters",
+    "contract",
+    "diff",
+    "estimate",
+    "history",
+    "quarantine",
+    "show",
+    "trend",
+    "verify",
+    "doctor",
+)
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["help"]])
@@ -31,7 +42,9 @@ def test_anything_else__is_answered_by_the_list_and_2(
     assert said.endswith("\nepsjoin: there is no command 'cluster'\n") == bool(arguments)
 
 
-@pytest.mark.parametrize("command", ["contract", "estimate", "history", "show", "trend", "doctor"])
+@pytest.mark.parametrize(
+    "command", ["contract", "estimate", "history", "quarantine", "show", "trend", "doctor"]
+)
 def test_help_of_a_command__names_it(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main([command, "--help"])
@@ -44,6 +57,7 @@ COMMANDS_OF_A_LAKE = {
     "diff": ["--from", "2023-01-01", "--to", "2023-02-01"],
     "estimate": ["--run", "2023-01-01"],
     "history": ["--table", "points"],
+    "quarantine": ["--run", "2023-01-01"],
     "show": ["--run", "2023-01-01"],
     "trend": [],
 }
@@ -59,7 +73,7 @@ def test_a_command__says_that_the_folder_of_the_lake_is_not_there(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("command", ["estimate", "show"])
+@pytest.mark.parametrize("command", ["estimate", "quarantine", "show"])
 def test_a_command__refuses_a_run_that_is_no_date(
     command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

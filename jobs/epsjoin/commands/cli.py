@@ -11,15 +11,16 @@ from epsjoin.errors import EpsjoinError, needing_extra
 
 USAGE = """usage: epsjoin COMMAND ...
 
-  clusters  print the clusters of all runs by the names that they keep, or with --name the life of one
-  contract  new FILE: draft a contract of a data set from a file; check and publish: versions of contracts
-  diff      OLD NEW: print what differs between two snapshots: inserted, updated, deleted, rekeyed rows
-  estimate  predict what a join will yield and cost: pairs, memory, time; suggest an eps
-  history   since when a record, a pair or a member of a cluster holds, over all runs
-  show      print the result of a run in a few lines
-  trend     print the results of all runs as a table, and draw them over time
-  verify    check a run's stored pairs and clusters by brute force on random points (a Spark job)
-  doctor    check whether this machine has what epsjoin needs; print what to do where it lacks something
+  clusters    print the clusters of all runs by the names that they keep, or with --name the life of one
+  contract    new FILE: draft a contract of a data set from a file; check and publish: versions of contracts
+  diff        OLD NEW: print what differs between two snapshots: inserted, updated, deleted, rekeyed rows
+  estimate    predict what a join will yield and cost: pairs, memory, time; suggest an eps
+  history     since when a record, a pair or a member of a cluster holds, over all runs
+  quarantine  print the records of a run that were refused, and why
+  show        print the result of a run in a few lines
+  trend       print the results of all runs as a table, and draw them over time
+  verify      check a run's stored pairs and clusters by brute force on random points (a Spark job)
+  doctor      check whether this machine has what epsjoin needs; print what to do where it lacks something
 
 epsjoin COMMAND --help explains the arguments of a command.
 """
@@ -31,6 +32,7 @@ MODULES = {
     "diff": "epsjoin.commands.diff",
     "estimate": "epsjoin.commands.estimate",
     "history": "epsjoin.commands.history",
+    "quarantine": "epsjoin.commands.quarantine",
     "show": "epsjoin.commands.show",
     "trend": "epsjoin.commands.trend",
 }

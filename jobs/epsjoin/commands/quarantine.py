@@ -1,0 +1,83 @@
+"""The command ``epsjoin quarantine``: the records of a run that were refused, and why."""
+
+from __future__ import annotations
+
+import argparse
+import heapq
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from epsjoin.console import counted, printable
+from epsjoin.lake import parquet, slices
+from epsjoin.lake.arguments import add_lake, open_stored, parse_run
+from epsjoin.lake.lake import Lake, Slice
+from epsjoin.report import words
+from epsjoin.source.values import kind_of
+
+BATCH_ROWS = 1 << 8
+"""Maximum number of rows that are read at a time: a record may be long."""
+
+COLUMNS = ("source", "line", "reason", "raw")
+
+Row = dict[str, Any]
+
+
+def main(argv: Sequence[str]) -> int:
+    """Print how many records were refused for which reason, and the first of them."""
+    parser = argparse.ArgumentParser(
+        prog="epsjoin quarantine", description="Print the records of a run that were refused, and why."
+    )
+    add_lake(parser)
+    parser.add_argument("--reason", default="", help="show only records whose reason has this text")
+    parser.add_argument("--limit", type=int, default=20, help="records shown (default: %(default)s)")
+    arguments = parser.parse_args(argv)
+    run = parse_run(arguments.run)
+    lake = open_stored(arguments)
+    lines = list(describe(lake, run, arguments.reason, max(0, arguments.limit)))
+    print(f"\n{printable(lake.source.title)}, run {run}\n")
+    for line in lines:
+        print(f"  {printable(line)}".rstrip())
+    print()
+    return 0
+
+
+def describe(lake: Lake, run: str, reason: str, limit: int) -> Iterator[str]:
+    """Describe the kinds of reasons, the most frequent first, then ``limit`` records by file and line.
+
+    The slice is taken as it is, also that of a run that did not come in: then it says why.
+    """
+    kinds: Counter[str] = Counter()
+    n_wanted = 0
+
+    def wanted() -> Iterator[Row]:
+        nonlocal n_wanted
+        for row in _read(lake, run):
+            kinds[kind_of(row["reason"])] += 1
+            if reason in row["reason"]:
+                n_wanted += 1
+                yield row
+
+    n_held = max(1, limit)  # with 0, nothing would be read, and so nothing counted
+    first = heapq.nsmallest(n_held, wanted(), key=lambda row: (row["source"], row["line"] or 0))[:limit]
+    if not kinds:
+        yield "no record was refused"
+    for kind, number in sorted(kinds.items(), key=lambda item: (-item[1], item[0])):
+        yield f"{number:>10,}  {kind}"
+    if kinds and not n_wanted:
+        yield from ("", f"no reason has the text {reason!r}")
+    for row in first:
+        place = row["source"] if row["line"] is None else f"{row['source']}, line {row['line']:,}"
+        yield from ("", f"{place}: {row['reason']}", f"  {words.cell(row['raw'])}")
+    if n_wanted > limit:
+        yield from ("", f"and {counted(n_wanted - limit, 'other')}; --limit {n_wanted} shows all")
+
+
+def _read(lake: Lake, run: str) -> Iterator[Row]:
+    """Read the rows of a run, some at a time."""
+    columns = pa.schema([lake.schema("quarantine").field(name) for name in COLUMNS])
+    for file in slices.files_of(lake, Slice("quarantine", run)):
+        for batch in parquet.stream_file(lake.location("quarantine"), file, columns, BATCH_ROWS):
+            yield from batch.to_pylist()
