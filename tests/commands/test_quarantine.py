@@ -58,7 +58,7 @@ def test_quarantine__counts_kinds_of_reasons_and_shows_records_by_line(
         r"5,?\u202e,\n1",
         "2022-03-01.csv, line 30: id: missing",
         ",0.5,1",
-        "2022-03-01.csv, line 1,020: lat: not a number: 'n/a'",
+        "2022-03-01.csv, line 1020: lat: not a number: 'n/a'",
         "7,n/a,1",
     ]
 

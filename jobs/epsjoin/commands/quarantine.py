@@ -69,7 +69,7 @@ def describe(lake: Lake, run: str, reason: str, limit: int) -> Iterator[str]:
     if kinds and not n_wanted:
         yield from ("", f"no reason has the text {reason!r}")
     for row in first:
-        place = row["source"] if row["line"] is None else f"{row['source']}, line {row['line']:,}"
+        place = row["source"] if row["line"] is None else f"{row['source']}, line {row['line']}"
         yield from ("", f"{place}: {row['reason']}", f"  {words.cell(row['raw'])}")
     if n_wanted > limit:
         yield from ("", f"and {counted(n_wanted - limit, 'other')}; --limit {n_wanted} shows all")
