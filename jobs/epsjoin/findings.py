@@ -193,7 +193,6 @@ class Findings(RunFindings):
     map_points : (n, 2) float64, x and y of a bounded sample of the points, in the coordinates' own unit.
         On a geographic map x is the longitude and y the latitude. With a single coordinate y is 0.
     map_cluster_ids : (n,) int64, ``NOISE`` for noise.
-    map_roles : (n,) str: core, border or noise.
     map_axes : names of x and y; the second is "" with a single coordinate.
     is_geographic : whether x and y are degrees of longitude and latitude.
     largest_clusters : the clusters that the page lists, the largest first: cluster_id, size, core, border,
@@ -245,7 +244,6 @@ class Findings(RunFindings):
     n_candidates: int | None
     map_points: NDArray[np.float64]
     map_cluster_ids: NDArray[np.int64]
-    map_roles: NDArray[np.str_]
     map_axes: tuple[str, str]
     is_geographic: bool
     largest_clusters: Sequence[Row]
@@ -267,7 +265,7 @@ class Findings(RunFindings):
         if self.map_points.shape != (n, 2):
             raise ValueError(f"map_points must have two columns, its shape is {self.map_points.shape}")
         for names in (
-            ("map_points", "map_cluster_ids", "map_roles"),
+            ("map_points", "map_cluster_ids"),
             ("curve_radius", "curve_pairs", "curve_in_fit"),
             ("cluster_sizes", "cluster_size_counts"),
             ("k_distance", "k_share"),

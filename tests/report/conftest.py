@@ -40,7 +40,6 @@ def mapless(example: Findings) -> Findings:
         example,
         map_points=example.map_points[:0],
         map_cluster_ids=example.map_cluster_ids[:0],
-        map_roles=example.map_roles[:0],
     )
 
 
@@ -73,7 +72,6 @@ def nothing(example: Findings) -> Findings:
         counters={},
         map_points=np.empty((0, 2)),
         map_cluster_ids=none.astype(np.int64),
-        map_roles=none.astype(str),
         largest_clusters=[],
         cluster_sizes=none.astype(np.int64),
         cluster_size_counts=none.astype(np.int64),

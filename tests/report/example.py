@@ -201,7 +201,6 @@ def make_example() -> Findings:
         },
         map_points=points,
         map_cluster_ids=ids,
-        map_roles=roles,
         map_axes=("longitude_deg", "latitude_deg"),
         is_geographic=True,
         largest_clusters=largest,

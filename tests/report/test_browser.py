@@ -93,7 +93,6 @@ def odd_runs(mapless: Findings) -> dict[str, Findings]:
             coordinates=("x",),
             is_geographic=False,
             map_axes=("x", ""),
-            map_roles=np.full(9, "core"),
             **flat,
         ),
         "64 dimensions": dataclasses.replace(

@@ -181,7 +181,6 @@ def test_draw_changes__goes_the_short_way_across_180_degrees(example: Findings) 
         moved,
         map_points=np.empty((0, 2)),
         map_cluster_ids=np.empty(0, np.int64),
-        map_roles=np.empty(0, str),
     )
     (ax,) = draw_changes(moved).axes
     (line,) = (line for line in ax.get_lines() if line.get_marker() == "None" and line.get_gid() is None)

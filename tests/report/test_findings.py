@@ -7,8 +7,8 @@ from epsjoin.findings import Findings, to_number
 
 
 def test_findings__refuse_arrays_of_different_length(example: Findings) -> None:
-    with pytest.raises(ValueError, match="map_points, map_cluster_ids, map_roles must have one length"):
-        dataclasses.replace(example, map_roles=example.map_roles[1:])
+    with pytest.raises(ValueError, match="map_points, map_cluster_ids must have one length"):
+        dataclasses.replace(example, map_cluster_ids=example.map_cluster_ids[1:])
     with pytest.raises(ValueError, match="curve_radius, curve_pairs, curve_in_fit must have one length"):
         dataclasses.replace(example, curve_in_fit=example.curve_in_fit[1:])
     with pytest.raises(ValueError, match="k_distance, k_share must have one length"):

@@ -173,7 +173,6 @@ def test_page__stays_below_two_megabytes_with_fifty_thousand_points(example: Fin
         n_points=5_000_000,
         map_points=rng.uniform((-20, 30), (40, 70), (50_000, 2)),
         map_cluster_ids=rng.choice([-1, *range(0, 10_000, 1000)], 50_000),
-        map_roles=np.full(50_000, "core"),
     )
     found = page.render(many)
     assert len(found.encode()) < 2_000_000

@@ -26,7 +26,6 @@ def at(
         findings,
         map_points=np.array(places),
         map_cluster_ids=np.full(len(places), NOISE),
-        map_roles=np.full(len(places), "noise"),
         map_axes=("longitude_deg", "latitude_deg"),
         outliers=[
             {**findings.outliers[0], "rank": rank, "columns": {"longitude_deg": x, "latitude_deg": y}}

@@ -43,7 +43,6 @@ def odd_maps(example: Findings) -> dict[str, Findings]:
     one: dict[str, Any] = {
         "map_points": np.array([[7.5, 47.5]]),
         "map_cluster_ids": np.array([NOISE]),
-        "map_roles": np.array(["noise"]),
     }
     equal: dict[str, Any] = {"map_points": np.full_like(example.map_points, 3.0)}
     return {

@@ -124,7 +124,6 @@ def test_draw_map__becomes_a_picture_where_points_are_many(example: Findings) ->
         example,
         map_points=np.tile(example.map_points, (times, 1)),
         map_cluster_ids=np.tile(example.map_cluster_ids, times),
-        map_roles=np.tile(example.map_roles, times),
     )
     assert "<image" not in figure.to_svg(maps.draw_map(example), "x", "y")
     assert figure.to_svg(maps.draw_map(many), "x", "y").count("<image") == 1

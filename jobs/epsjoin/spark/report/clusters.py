@@ -219,8 +219,8 @@ def sample_map(clusters: StoredSlice, points: StoredSlice, seed: int) -> dict[st
     source = points.job.lake.source
     axes = TREE_AXES if source.tree else _choose_axes(points)
     names = ["point"] if source.tree else [name for name in axes if name]
-    of_points = [("id", pa.int64()), ("cluster_id", pa.int64()), ("role", pa.string())]
-    drawn = clusters.scan(["id", "cluster_id", "role"], lambda batches: _draw(batches, seed))
+    of_points = [("id", pa.int64()), ("cluster_id", pa.int64())]
+    drawn = clusters.scan(["id", "cluster_id"], lambda batches: _draw(batches, seed))
     sample = in_table(list(_draw(drawn, seed)), pa.schema(of_points)).sort_by("id")
     ids = sample["id"].to_numpy()
     places = np.zeros((len(ids), 2))
@@ -233,7 +233,6 @@ def sample_map(clusters: StoredSlice, points: StoredSlice, seed: int) -> dict[st
     return {
         "map_points": places,
         "map_cluster_ids": sample["cluster_id"].to_numpy(),
-        "map_roles": np.array(sample["role"].to_pylist(), dtype=np.str_),
         "map_axes": axes,
     }
 
