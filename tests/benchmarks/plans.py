@@ -13,13 +13,13 @@ import numpy as np
 from epsjoin import Cuts, estimate, get_metric, iter_self_join
 from epsjoin.kernels.join import codes
 from epsjoin.kernels.join.stack_sweep import stack_comparisons
-from epsjoin.local.plan.cost_model import expected_work
 from epsjoin.local.plan.encode import replicate_cubes
 from epsjoin.local.plan.own_rule import Rule
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.rules import make_split_rule
 from epsjoin.local.plan.spread import replicate
 
+from .experiments.cost_model import expected_work
 from .page import put, table
 from .sets import SETS, Points, Set
 

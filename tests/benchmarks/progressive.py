@@ -26,9 +26,10 @@ from epsjoin import Band, Similarity
 from epsjoin.local.progressive.driver import Driver
 from epsjoin.local.progressive.options import Options
 from epsjoin.local.progressive.running import RunningEstimate
-from epsjoin.local.progressive.sizes import Sizes, spilled_bytes
+from epsjoin.local.progressive.sizes import Sizes
 from epsjoin.local.progressive.sources import ArraySource
 from epsjoin.local.progressive.spill import Spill
+from oracles.papers import spilled_bytes
 
 from .measure import growth_bytes, in_own_process, timed
 from .page import count, machine, put, seconds, table

@@ -269,3 +269,30 @@ def touched_parts(
         more = below | {axis} if begin < position else below
         found += touched_parts(lower, upper, hash_value, int(tree["right"][node]), tree, more)
     return found
+
+
+def merge_passes(n_runs: float, fan_in: float) -> int:
+    """How often rows are written and read again until so many runs are one; one run is not written.
+
+    Parameters
+    ----------
+    n_runs : number of sorted runs; a fraction is taken as it is, as the papers do.
+    fan_in : maximum number of runs in a merge, at least 2.
+    """
+    passes, reach = 0, 1.0
+    while reach < n_runs:
+        reach *= fan_in
+        passes += 1
+    return passes
+
+
+def spilled_bytes(n_rows: float, stored_bytes: int, n_runs: int, fan_in: int) -> float:
+    """Bytes that are written, and read again: every row once in each pass.
+
+    Parameters
+    ----------
+    n_rows : rows of both tables, with their replicas.
+    stored_bytes : of a row.
+    n_runs, fan_in : as for :func:`merge_passes`.
+    """
+    return merge_passes(n_runs, fan_in) * n_rows * stored_bytes

@@ -13,7 +13,7 @@ import pytest
 from benchmarks.sets import cad
 from epsjoin import Band, Cuts, Equi, Similarity, Temporal, progressive_join, self_join
 from epsjoin.errors import ArgumentError, DataRefusedError
-from epsjoin.local.progressive.sizes import spilled_bytes
+from oracles.papers import spilled_bytes
 from tests.local.progressive.cases import gathered
 from tests.progressive.points import EPS, POINTS, STORED, N, left_by_a_kill, parquet
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from epsjoin import EpsilonFit, fit_epsilon
 from epsjoin.kernels.arrays import Floats
-from epsjoin.local.plan.cost_model import expected_work
 
 from .. import sets
 from .claims import Claim, Line, Picture, Result, Table, short
+from .cost_model import expected_work
 from .counting import Cubes, count_work, cubes_of
 from .grids import data_sets
 

@@ -9,15 +9,15 @@ import numpy as np
 from scipy.stats import chisquare
 
 from epsjoin.kernels.arrays import Bools, Floats, Ints
-from epsjoin.local.plan.cost_model import (
+
+from .claims import Claim, Line, Picture, Result, Table, short, within
+from .cost_model import (
     ExpectedWork,
     expected_comparisons,
     expected_work,
     io_cost,
     largest_sort,
 )
-
-from .claims import Claim, Line, Picture, Result, Table, short, within
 from .counting import count_work, cubes_within, rows_by_level
 
 D, N = 10, 100_000

@@ -22,10 +22,8 @@ from epsjoin.local.bestmatch.pages import (
     crabstep,
     find_partners,
     gallop,
-    grid_cost,
     grid_order,
     schedule,
-    sorting_cost,
 )
 from tests.oracles import examples
 
@@ -223,27 +221,3 @@ def test_find_partners__misses_no_pages_with_a_pair_within_eps(
             boxes[0].lower[i] - boxes[1].upper[found], boxes[1].lower[found] - boxes[0].upper[i]
         )
         assert (gaps <= eps).all()
-
-
-def test_sorting_cost__reads_and_writes_all_and_writes_the_runs() -> None:
-    assert [sorting_cost(0, 0), sorting_cost(10, 0), sorting_cost(10, 3), sorting_cost(0, 3)] == [
-        0,
-        20,
-        29,
-        9,
-    ]
-
-
-@examples(200)
-@given(
-    st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=8),
-    st.integers(1, 7),
-)
-def test_grid_cost__is_counted_row_by_row(cells: list[tuple[int, int]], page_rows: int) -> None:
-    cost = 0
-    for stored, added in cells:
-        touched = {row // page_rows for row in range(stored, stored + added)}
-        old = {page for page in touched if page * page_rows < stored}
-        cost += 2 * len(old) + len(touched - old)
-    stored, added = np.array(cells).T
-    assert grid_cost(stored, added, page_rows) == cost

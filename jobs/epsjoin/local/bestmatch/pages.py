@@ -225,35 +225,3 @@ class _Held:
                 yield DropRight(oldest)
             yield LoadRight(page)
         self._pages[page] = None
-
-
-def sorting_cost(old: int, new: int) -> int:
-    """Pages read and written by the *standard* way to add rows to stored ones, which keeps one sorted file.
-
-    Parameters
-    ----------
-    old, new : number of pages that are stored, and that are added.
-
-    Notes
-    -----
-    The added rows are written as sorted runs; then these and the stored pages are read, merged and written.
-    """
-    return new + 2 * (old + new)
-
-
-def grid_cost(stored: Ints, added: Ints, page_rows: int) -> int:
-    """Pages read and written by the *grid* way to add rows to stored ones, which keeps pages by cells.
-
-    Parameters
-    ----------
-    stored, added : (n,) number of rows of each cell that are stored, and that are added.
-    page_rows : number of rows that fit on a page.
-
-    Notes
-    -----
-    The last page of each cell that gets rows is read and written, unless it is full; then come new pages.
-    """
-    in_last = stored % page_rows
-    is_filled_up = (added > 0) & (in_last > 0)
-    beyond = np.maximum(added - np.where(in_last > 0, page_rows - in_last, 0), 0)
-    return int(2 * is_filled_up.sum() + (-(-beyond // page_rows)).sum())

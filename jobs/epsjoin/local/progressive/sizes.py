@@ -92,27 +92,6 @@ class Sizes(NamedTuple):
         return tuple(goal for goal in (rows, *self.first_rows) if rows <= goal < self.run_rows)
 
 
-def n_passes(n_runs: int, fan_in: int) -> int:
-    """How often rows are written and read again until so many runs are one; one run is not written."""
-    passes, reach = 0, 1
-    while reach < n_runs:
-        reach *= fan_in
-        passes += 1
-    return passes
-
-
-def spilled_bytes(n_rows: float, stored_bytes: int, n_runs: int, fan_in: int) -> float:
-    """Bytes that are written, and read again: every row once in each pass.
-
-    Parameters
-    ----------
-    n_rows : rows of both tables, with their replicas.
-    stored_bytes : of a row.
-    n_runs, fan_in : as for :func:`n_passes`.
-    """
-    return n_passes(n_runs, fan_in) * n_rows * stored_bytes
-
-
 def parse_bytes(name: str, size: int | str) -> int:
     """Read a size in bytes: a whole number, or text such as "64MB"; 1 KB is 1024 bytes.
 

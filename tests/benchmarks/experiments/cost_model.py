@@ -47,6 +47,7 @@ from numpy.typing import NDArray
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.join.codes import BITS, deepest_level
+from oracles.papers import merge_passes
 
 
 class ExpectedWork(NamedTuple):
@@ -200,33 +201,6 @@ def expected_work(
     return ExpectedWork(left, right, expected_comparisons(left, right, d), expected_area(left + right, d))
 
 
-def merge_passes(runs: float, fan_in: float) -> int:
-    """Passes over all rows until ``runs`` sorted runs are one, where ``fan_in`` are merged at a time.
-
-    Parameters
-    ----------
-    runs : number of sorted runs; a fraction is taken as it is, as the papers do.
-    fan_in : at least 2.
-
-    Returns
-    -------
-    int
-        The least p with ``fan_in**p >= runs``: 0 for one run.
-
-    Raises
-    ------
-    ArgumentError
-        ``fan_in`` is below 2: nothing could be merged.
-    """
-    if fan_in < 2:
-        raise ArgumentError(f"fan_in must be at least 2, not {fan_in}: no two runs could be merged")
-    passes, reached = 0, 1.0
-    while reached < runs:
-        passes += 1
-        reached *= fan_in
-    return passes
-
-
 def io_cost(
     method: str,
     pages: Sequence[float],
@@ -256,9 +230,11 @@ def io_cost(
     MSJ writes each level file, reads it and writes it in runs, and reads it for the join: 4 accesses a page,
     and 2 more in each merge. The 2 is missing in equation 3.11, not in the line above it nor in figure 3.8.
     GESS writes runs and reads them for the join, and a merge more is 2 accesses more: 2 for each of the
-    :func:`merge_passes`, the last of which writes nothing. Runs are as long as the memory: replacement
-    selection would make them twice as long (:func:`largest_sort`).
+    merge passes, the last of which writes nothing. Runs are as long as the memory: replacement selection
+    would make them twice as long (:func:`largest_sort`).
     """
+    if memory < 3:
+        raise ArgumentError(f"memory must be at least 3 pages, not {memory}: no two runs could be merged")
     if method == "gess":
         return sum(2.0 * omega * n * max(1, merge_passes(omega * n / memory, memory - 1)) for n in pages)
     if method != "msj" or levels is None:

@@ -9,19 +9,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from epsjoin.errors import ArgumentError
-from epsjoin.kernels.join import codes
-from epsjoin.kernels.join.stack_sweep import stack_comparisons
-from epsjoin.local.plan import cost_model
-from epsjoin.local.plan.cost_model import (
+from benchmarks.experiments import cost_model
+from benchmarks.experiments.cost_model import (
     expected_area,
     expected_comparisons,
     expected_rows,
     expected_work,
     io_cost,
     largest_sort,
-    merge_passes,
 )
+from epsjoin.errors import ArgumentError
+from epsjoin.kernels.join import codes
+from epsjoin.kernels.join.stack_sweep import stack_comparisons
 from epsjoin.local.plan.encode import replicate_cubes
 from epsjoin.local.plan.rules import NO_LIMIT, make_split_rule
 from oracles import papers
@@ -221,10 +220,8 @@ def test_expected_area__is_within_twice_of_the_largest_stack(k):
 
 def test_merge_passes__by_hand():
     runs = [0, 0.5, 1, 1.01, 3, 3.5, 9, 9.01, 27]
-    assert [merge_passes(r, 3) for r in runs] == [0, 0, 0, 1, 1, 2, 2, 3, 3]
-    assert merge_passes(10**15, 10) == 15  # the logarithm of floats says 14.999999999999998 or 15
-    with pytest.raises(ArgumentError, match="fan_in must be at least 2, not 1.5"):
-        merge_passes(2, 1.5)
+    assert [papers.merge_passes(r, 3) for r in runs] == [0, 0, 0, 1, 1, 2, 2, 3, 3]
+    assert papers.merge_passes(10**15, 10) == 15  # the logarithm of floats says 14.999999999999998 or 15
 
 
 def test_io_cost__by_hand():
@@ -239,6 +236,8 @@ def test_io_cost__by_hand():
     for method in ("msj", "pmj"):
         with pytest.raises(ArgumentError, match='method must be "gess" or "msj", the latter with levels'):
             io_cost(method, [1], 10)
+    with pytest.raises(ArgumentError, match="memory must be at least 3 pages, not 2.5"):
+        io_cost("gess", [1], 2.5)
 
 
 def test_io_cost__shows_what_figure_3_8_says():
