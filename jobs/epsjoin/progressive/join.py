@@ -212,7 +212,7 @@ def progressive_join(
         raise ArgumentError("columns and id are of files and Arrow batches, not of arrays")
     if first_pairs is not None and first_memory is not None:
         raise ArgumentError("give first_memory or first_pairs, not both: either says what is joined first")
-    wished = None if first_pairs is None else check_count("first_pairs", first_pairs)
+    asked = None if first_pairs is None else check_count("first_pairs", first_pairs)
     bytes_of_first = None if first_memory is None else parse_bytes("first_memory", first_memory)
     counted: dict[str, Any] = check_counters(counters)
     sources = [open_input("left" if right is not None else "points", left, columns, id, shuffle)]
@@ -222,6 +222,6 @@ def progressive_join(
     width = max(source.columns for source in sources)
     sizes = Sizes.of(parse_bytes("memory", memory), bytes_of_first, width, 8 * width + REPLICA_BYTES)
     has_numbers = how != "inner" and any(source.has_ids for source in sources)
-    options = Options(how, traversal, sizes, has_numbers, wished)
+    options = Options(how, traversal, sizes, has_numbers, asked)
     kept = Spill(spill, counted)
     return ProgressiveJoin(Driver(sources, on, options, kept, counted), kept, counted)

@@ -51,11 +51,11 @@ def find_first_pairs(
     Notes
     -----
     A fraction s of the rows of each table has s² of the pairs, so that s = sqrt(Z' / Z) of them are taken for
-    Z' wished pairs of Z, as far as the sample has so many: Dittrich's dissertation, section 4.1.3, where they
+    Z' of the Z pairs, as far as the sample has so many: Dittrich's dissertation, section 4.1.3, where they
     are the rows that a progressive join reads first. It costs O(n log n) and the candidates of these rows.
     """
-    wished = min(MAX_FIRST_PAIRS, _MAX_FIRST_FRACTION * expected_pairs)
-    fraction = math.sqrt(wished / expected_pairs) if expected_pairs > 0 else 0.0
+    goal = min(MAX_FIRST_PAIRS, _MAX_FIRST_FRACTION * expected_pairs)
+    fraction = math.sqrt(goal / expected_pairs) if expected_pairs > 0 else 0.0
     taken = [math.ceil(fraction * rows) for rows in n_rows]
     ids = np.concatenate([ids[:rows] for (ids, _), rows in zip(samples, taken, strict=True)])
     points = np.concatenate([points[:rows] for (_, points), rows in zip(samples, taken, strict=True)])

@@ -112,15 +112,15 @@ class Driver:
 
     def _look_ahead(self) -> None:
         """Fit the condition to a sample, and estimate by it, where one can be drawn: few rows come first."""
-        sizes, wished = self._options.sizes, self._options.first_pairs
+        sizes, asked = self._options.sizes, self._options.first_pairs
         sample = self._tables.sample(self._plans.on, min(_MAX_ROWS_BEFORE, sizes.run_rows // 2))
         if sample is None:
             return
         self._plans.fit(concat(sample))
         self._estimates.before(self._plans.whole, sample)
-        if wished is not None and self.estimate.pairs:
+        if asked is not None and self.estimate.pairs:
             n_rows = sum(source.n_rows or 0 for source in self._tables.sources)
-            self._goals = sizes.goals_for(wished, n_rows, self.estimate.pairs)
+            self._goals = sizes.goals_for(asked, n_rows, self.estimate.pairs)
 
     def _read_runs(self) -> Iterator[Found]:
         """Phase 1: read the tables run by run, join each run, and write it."""

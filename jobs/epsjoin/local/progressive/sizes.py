@@ -74,21 +74,21 @@ class Sizes(NamedTuple):
             max(1, run_rows // PARTS_IN_RUN),
         )
 
-    def goals_for(self, wished: int, n_rows: int, pairs: float) -> tuple[int, ...]:
+    def goals_for(self, asked: int, n_rows: int, pairs: float) -> tuple[int, ...]:
         """Rows after which the first run is joined so that the first ones have so many pairs.
 
         Parameters
         ----------
-        wished : pairs.
+        asked : pairs.
         n_rows : rows of both tables, which are read in the ratio of their sizes.
         pairs : expected of all rows, above 0.
 
         Notes
         -----
-        A fraction s of the rows of each table has s² of the pairs: s = sqrt(wished / pairs). A part of
+        A fraction s of the rows of each table has s² of the pairs: s = sqrt(asked / pairs). A part of
         section 4.1.3 of Dittrich's dissertation, where sqrt(|R| |S| Z'/Z) rows of each are read.
         """
-        rows = max(2, math.ceil(n_rows * math.sqrt(wished / pairs)))
+        rows = max(2, math.ceil(n_rows * math.sqrt(asked / pairs)))
         return tuple(goal for goal in (rows, *self.first_rows) if rows <= goal < self.run_rows)
 
 
