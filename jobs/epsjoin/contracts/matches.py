@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from epsjoin.contracts.odcs import SNAKE_CASE, Column
+from epsjoin.contracts.odcs import SNAKE_CASE, Column, check_choice
 from epsjoin.contracts.source_columns import TIMES
 from epsjoin.errors import ContractError
 from epsjoin.params import is_finite
@@ -160,10 +160,8 @@ def read_match(file: Path, body: Any, source: DataSet) -> Match:
     partner, how, take = body.get("with"), body.get("how", "left"), body.get("take", "all")
     if not isinstance(partner, str) or not SNAKE_CASE.fullmatch(partner) or partner == source.name:
         raise refuse(f"with must name another data set, not {partner!r}")
-    if how not in HOW:
-        raise refuse(f"how must be one of {', '.join(HOW)}, not {how!r}")
-    if take not in TAKE:
-        raise refuse(f"take must be one of {', '.join(TAKE)}, not {take!r}")
+    check_choice(f"{file}: match", "how", how, HOW)
+    check_choice(f"{file}: match", "take", take, TAKE)
     given = body.get("criteria")
     if not isinstance(given, list) or not given:
         raise refuse("criteria must be a list of one criterion at least")

@@ -64,6 +64,22 @@ class Column:
         return self.physical_name or self.name
 
 
+def check_choice(place: str, key: str, value: object, choices: Sequence[str]) -> None:
+    """Check that a value of a contract is one of some words.
+
+    Parameters
+    ----------
+    place : the file, and where in it.
+
+    Raises
+    ------
+    ContractError
+        It is none; the message names all of them.
+    """
+    if value not in choices:
+        raise ContractError(f"{place}: {key} must be one of {', '.join(choices)}, not {value!r}")
+
+
 def read_contract(file: Path) -> dict[str, Any]:
     """Read a contract's file, and hold it against the standard's own JSON schema.
 

@@ -15,7 +15,15 @@ from typing import Any
 
 from epsjoin.contracts.conditions import FORMS, Filter, UnknownFormError
 from epsjoin.contracts.matches import Match, check_partner, read_match
-from epsjoin.contracts.odcs import SNAKE_CASE, Column, custom_properties, key_of, read_contract, to_column
+from epsjoin.contracts.odcs import (
+    SNAKE_CASE,
+    Column,
+    check_choice,
+    custom_properties,
+    key_of,
+    read_contract,
+    to_column,
+)
 from epsjoin.contracts.source_columns import check_columns
 from epsjoin.contracts.times import INTERVALS, interval_of
 from epsjoin.contracts.trees import AXES, MAX_NODES, METRIC, ROLE, UNIT, check_tree
@@ -270,16 +278,13 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
             )
         if role in MAX_DEGREES and list(roles.values()).count(role) > 1:
             refuse(f"two columns have the role {role}")
-        if role not in ROLES:
-            refuse(f"column {name}: role must be one of {', '.join(ROLES)}, not {role!r}")
+        check_choice(f"{file}: column {name}", "role", role, ROLES)
     if not source.path:
         refuse("servers[0].path says where the snapshots lie; it is missing")
     if source.path.count("{date}") > 1:
         refuse("servers[0].path may have {date} once")
-    if source.format not in FORMATS:
-        refuse(f"servers[0].format must be one of {', '.join(FORMATS)}, not {source.format!r}")
-    if source.interval not in INTERVALS:
-        refuse(f"interval must be one of {', '.join(INTERVALS)}, not {source.interval!r}")
+    check_choice(str(file), "servers[0].format", source.format, FORMATS)
+    check_choice(str(file), "interval", source.interval, INTERVALS)
     share = source.max_quarantine_share
     if not is_finite(share) or not 0 <= share < 1:
         refuse(f"max_quarantine_share must be a number in [0, 1), not {share!r}")
@@ -287,8 +292,7 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
         refuse(f"where must be a condition in SQL, not {source.where!r}")
     if not isinstance(source.defaults, dict):
         refuse(f"defaults must map parameters to values, not {source.defaults!r}")
-    if source.metric not in METRICS:
-        refuse(f"metric must be one of {', '.join(METRICS)}, not {source.metric!r}")
+    check_choice(str(file), "metric", source.metric, METRICS)
     check_tree(source, list(roles.values()).count(ROLE), refuse)
     if not source.axes:
         refuse("no column has the role coordinate, latitude or longitude (customProperties: role)")

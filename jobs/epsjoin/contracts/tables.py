@@ -15,6 +15,7 @@ from epsjoin.contracts.matches import Match
 from epsjoin.contracts.odcs import (
     SNAKE_CASE,
     Column,
+    check_choice,
     key_of,
     parse_contract,
     read_contract,
@@ -161,6 +162,5 @@ def _to_rule(file: Path, body: Mapping[str, Any]) -> Rule:
         raise ContractError(f"{file}: a quality rule's name is in snake case, not {name!r}")
     if body.get("type") != "sql" or not isinstance(body.get("mustBe"), (int, float)):
         raise ContractError(f"{file}: rule {name}: of a table, type must be sql with a number for mustBe")
-    if body.get("severity") not in SEVERITIES:
-        raise ContractError(f"{file}: rule {name}: severity must be one of {', '.join(SEVERITIES)}")
+    check_choice(f"{file}: rule {name}", "severity", body.get("severity"), SEVERITIES)
     return Rule(name, str(body["query"]).strip(), float(body["mustBe"]), str(body["severity"]))
