@@ -48,6 +48,13 @@ def test_draft__of_real_places_on_the_map(tmp_path: Path) -> None:
     assert [record.reason for record in records if record.reason] == [], "every row fits the draft"
 
 
+def test_draft__knows_no_type_for_texts_and_a_number_too_close_to_0(tmp_path: Path) -> None:
+    """The jobs would refuse the number, in a column of texts as in one of numbers."""
+    file = tmp_path / "a.jsonl"
+    file.write_text("".join(f'{{"x": 0.5, "label": {label}}}\n' for label in ('"a"', "1e-400")))
+    assert "'label' is left out: its values are of several types" in draft(file, "mine")
+
+
 def test_draft__of_numbers_without_a_key(tmp_path: Path) -> None:
     file = tmp_path / "vectors.jsonl"
     file.write_text("".join(json.dumps({"x": i / 4, "y": 0.5, "label": "a"}) + "\n" for i in range(9)))

@@ -31,7 +31,9 @@ from tests.source.tiny_source import SOURCE, read, typed
         ("number", "04", """not JSON: "Expecting ',' delimiter at column 25\""""),
         ("boolean", "false", False),
         ("string", "7", "v: not of type string: '7'"),
+        ("string", "1e-400", "v: not of type string: '1e-400'"),
         ("date", '"2023-06-04"', date(2023, 6, 4)),
+        ("date", "1e-400", "v: not of type date: '1e-400'"),
         ("string", "null", None),
         ("string", r'"a\ud800"', r"v: not UTF-8: 'a\ud800'"),
         ("string", r'"\ud83d\ude00"', "\U0001f600"),
@@ -104,3 +106,11 @@ def test_records__a_json_array_is_refused_with_what_to_do() -> None:
     ):
         read('\n[{"id": 1, "x": 0},\n{"id": 2, "x": 0}]\n', source)
     assert read('{"id": 1, "x": 0}\n[1]\n', source)[1].reason == "not a JSON object: 'list'"
+
+
+def test_records__a_number_too_close_to_0_is_a_number_in_a_document() -> None:
+    """As it is in one that is a text: the label of its node is 0.0."""
+    columns = (*SOURCE.columns, Column("doc", "object", max_nodes=9))
+    source = replace(SOURCE, format="json", columns=columns, tree="doc")
+    (record,) = read('{"id": 1, "x": 0, "doc": [1e-400, -1e-400]}', source)
+    assert record.values == (1, 0.0, "[0.0, -0.0]")

@@ -25,7 +25,7 @@ from epsjoin.contracts.sources import NAME, SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source.records import FORMATS, Record, key_id, open_records
 from epsjoin.source.untyped import FoundColumns
-from epsjoin.source.values import from_text
+from epsjoin.source.values import Underflow, from_text
 
 MAX_ROWS = 100_000
 """Maximum number of records that are looked at; a file may have more."""
@@ -254,6 +254,8 @@ def _classify_value(value: Any) -> tuple[str, Any]:
         return "boolean", value
     if isinstance(value, int) and -(2**63) <= value < 2**63:
         return "integer", value
+    if isinstance(value, Underflow):
+        return "too close to 0", value
     if isinstance(value, (int, float, Decimal)):
         with suppress(OverflowError):
             if math.isfinite(value):

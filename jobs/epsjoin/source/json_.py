@@ -11,7 +11,7 @@ from epsjoin.errors import DataRefusedError
 from epsjoin.source.bounds import BYTE_ORDER_MARK, open_lines
 from epsjoin.source.reasons import refusal
 from epsjoin.source.untyped import FoundColumns, UntypedRecord
-from epsjoin.source.values import is_underflow
+from epsjoin.source.values import Underflow, is_underflow
 
 
 def read_json(
@@ -130,10 +130,9 @@ def _to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _to_float(text: str) -> float | str:
-    """The number, or its text, which is of no type of a contract, where the number would become 0."""
+def _to_float(text: str) -> float:
     value = float(text)
-    return text if is_underflow(value, text) else value
+    return Underflow(text) if is_underflow(value, text) else value
 
 
 def _parse_object(line: bytes) -> tuple[dict[str, Any] | None, str | None]:

@@ -163,6 +163,21 @@ def is_underflow(value: float, text: str) -> bool:
     return value == 0 and any(digit in "123456789" for digit in text.lower().partition("e")[0])
 
 
+class Underflow(float):
+    """A number of JSON that became 0 although its text is another number: it is of no type of a contract.
+
+    Parameters
+    ----------
+    text : the number as it stands in the file.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __str__(self) -> str:
+        return self._text
+
+
 def from_value(column: Column, value: Any) -> Any:
     """Convert a value that has a type already (JSON, Parquet) to the type of its column.
 
@@ -174,7 +189,8 @@ def from_value(column: Column, value: Any) -> Any:
     if column.type == "string" and isinstance(value, str):
         value.encode()  # JSON can write half a surrogate pair, which no file can hold
         return value
-    if column.type == "number" and isinstance(value, (int, float, Decimal)) and not isinstance(value, bool):
+    is_number = isinstance(value, (int, float, Decimal)) and not isinstance(value, (bool, Underflow))
+    if column.type == "number" and is_number:
         return float(value)
     if column.type == "integer" and isinstance(value, int) and not isinstance(value, bool) and value in INT64:
         return value
