@@ -14,6 +14,7 @@ import pytest
 from epsjoin.contracts.odcs import Column
 from epsjoin.errors import MAX_MESSAGE, DataRefusedError
 from epsjoin.source import bounds
+from epsjoin.source.batches import open_batches
 from epsjoin.source.reasons import refusal
 from epsjoin.source.records import key_id, open_records
 from epsjoin.source.values import from_value, kind_of
@@ -296,7 +297,7 @@ def test_records__a_number_is_0_only_where_its_text_says_so(text: str, value: fl
 
 @pytest.mark.parametrize("kind", ["csv", "json", "parquet"])
 def test_records__a_part_may_have_columns_and_no_record(kind: str) -> None:
-    """So Spark writes them; JSON without a record has no columns."""
+    """So Spark writes them; JSON without a record has no columns, and its file nothing in it."""
     table = pa.table({"id": pa.array([], pa.int64()), "x": pa.array([], pa.float64())})
     data = {"csv": b"id,x\n", "json": b"", "parquet": stored(table)}[kind]
     source = replace(SOURCE, format=kind)
@@ -304,5 +305,6 @@ def test_records__a_part_may_have_columns_and_no_record(kind: str) -> None:
         DataRefusedError, match="a header but no record" if kind != "json" else "nothing in it"
     ):
         list(open_records(io.BytesIO(data), "a", source))
-    if kind != "json":
-        assert list(open_records(io.BytesIO(data), "a", source, may_be_empty=True)) == []
+    assert list(open_records(io.BytesIO(data), "a", source, may_be_empty=True)) == []
+    batches = open_batches(io.BytesIO(data), "a", source, may_be_empty=True)
+    assert sum(batch.n_records for batch in batches) == 0

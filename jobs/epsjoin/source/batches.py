@@ -99,7 +99,8 @@ class Batches:
         def n_records(batch: Batch) -> int:
             return batch.n_records
 
-        return refuse_broken(self._read(), n_records, self._name, self.found_columns, self._may_be_empty)
+        file = self._name, self._source, self.found_columns
+        return refuse_broken(self._read(), n_records, *file, may_be_empty=self._may_be_empty)
 
     def _read(self) -> Iterator[Batch]:
         for block in self._blocks:

@@ -110,11 +110,18 @@ class Records:
 
     def __iter__(self) -> Iterator[Record]:
         records = to_records(self._source, self._untyped, self._from_field)
-        return refuse_broken(records, lambda _: 1, self._name, self.found_columns, self._may_be_empty)
+        file = self._name, self._source, self.found_columns
+        return refuse_broken(records, lambda _: 1, *file, may_be_empty=self._may_be_empty)
 
 
 def refuse_broken(
-    items: Iterable[Item], rows_of: Callable[[Item], int], name: str, columns: list[str], may_be_empty: bool
+    items: Iterable[Item],
+    rows_of: Callable[[Item], int],
+    name: str,
+    source: SourceContract,
+    columns: list[str],
+    *,
+    may_be_empty: bool,
 ) -> Iterator[Item]:
     """Pass on what is read of a file, and refuse a file that cannot be decompressed or has no record.
 
@@ -122,9 +129,10 @@ def refuse_broken(
     ----------
     items : records, or batches of them.
     rows_of : the number of records in an item.
-    name : the file's name.
+    name, source : the file's name, and the contract.
     columns : names of the columns found in the file so far.
-    may_be_empty : whether the file may have columns and no record.
+    may_be_empty : whether the file may have columns and no record; of JSON, whose columns are in its records,
+        nothing at all.
 
     Raises
     ------
@@ -138,7 +146,7 @@ def refuse_broken(
             yield item
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataRefusedError(f"{name}: broken gzip after {rows} records: {error}") from error
-    if rows == 0 and not (may_be_empty and columns):
+    if rows == 0 and not (may_be_empty and (columns or source.format == "json")):
         what = "a header but no record" if columns else "nothing in it"
         raise DataRefusedError(f"{name}: the file has {what}")
 
@@ -229,7 +237,8 @@ def open_records(
     stream : the file's bytes, compressed if its name ends in .gz; read forward only (Parquet: seekable).
     name : the file's name, also for messages.
     source : the contract.
-    may_be_empty : whether a file may have columns and no record, as parts of a snapshot may.
+    may_be_empty : whether a file may have columns and no record, as parts of a snapshot may; of JSON, whose
+        columns are in its records, nothing at all.
     """
     read, from_field = FORMATS[source.format]
     columns = FoundColumns(name)

@@ -283,20 +283,34 @@ def test_ingest__reads_a_folder_of_files_as_one_snapshot(make_job: JobMaker, tmp
     assert [(r["rows_ok"], r["rows_quarantined"]) for r in rows(job, "snapshots")] == [(3, 0), (1, 1)]
 
 
+@pytest.mark.parametrize(
+    ("name", "nothing", "record"),
+    [
+        ("csv", "id,x,y,name\n", "id,x,y,name\n1,0,0,a\n"),
+        ("json", "", '{"id": 1, "x": 0, "y": 0, "name": "a"}\n'),
+    ],
+)
 def test_ingest__takes_parts_without_a_record_beside_others_and_says_so(
-    make_job: JobMaker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    make_job: JobMaker,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    nothing: str,
+    record: str,
 ) -> None:
-    (tmp_path / "2023-06-04").mkdir()
-    (tmp_path / "2023-06-04" / "a.csv").write_text("id,x,y,name\n")
-    (tmp_path / "2023-06-04" / "b.csv").write_text("id,x,y,name\n1,0,0,a\n")
-    job = make_job(XY, path="{date}", interval="month")
+    """As Spark writes them."""
+    folder = tmp_path / "2023-06-04"
+    folder.mkdir()
+    (folder / f"a.{name}").write_text(nothing)
+    (folder / f"b.{name}").write_text(record)
+    job = make_job(XY, path="{date}", format=name, interval="month")
     assert ingest.run(job)["rows_ok"] == 1
     assert "1 row read, 1 kept, 0 quarantined; 1 of 2 files without a record" in capsys.readouterr().out
     assert [(row["source"], row["rows_read"]) for row in rows(job, "snapshots")] == [
-        ("2023-06-04/a.csv", 0),
-        ("2023-06-04/b.csv", 1),
+        (f"2023-06-04/a.{name}", 0),
+        (f"2023-06-04/b.{name}", 1),
     ]
-    (tmp_path / "2023-06-04" / "b.csv").write_text("id,x,y,name\n")
+    (folder / f"b.{name}").write_text(nothing)
     with pytest.raises(DataRefusedError, match="no row is left: of 0, 0 are in quarantine and 0 left out"):
         ingest.run(job)
 
