@@ -80,6 +80,8 @@ def test_snapshot_diff__refuses_what_cannot_be_compared(spark: SparkSession) -> 
     nested = old.selectExpr("a", "struct(x) AS x")
     with pytest.raises(ArgumentError, match="column 'x' has the type struct.* cannot be compared; leave it"):
         epsjoin.spark.snapshot_diff(nested, nested, key="a")
+    with pytest.raises(ArgumentError, match="new must be a DataFrame of Spark, not list"):
+        epsjoin.spark.snapshot_diff(old, old.collect(), key="a")  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="at least one column"):
         epsjoin.spark.snapshot_diff(old, new, key=[])
     for wrong, sentence in (

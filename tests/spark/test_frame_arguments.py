@@ -90,6 +90,10 @@ def test_public_functions__refuse_a_stream_and_name_what_takes_one(spark: SparkS
     stream = spark.readStream.format("rate").load()
     with pytest.raises(ArgumentError, match="a streaming frame has rows to come; .*foreachBatch"):
         epsjoin.spark.similarity_join(stream, eps=1.0, columns="value", id="value")
+    still = spark.range(3).withColumnRenamed("id", "value")
+    for frames in ((stream, still), (still, stream)):
+        with pytest.raises(ArgumentError, match="a streaming frame has rows to come; .*foreachBatch"):
+            epsjoin.spark.snapshot_diff(*frames, key="value")
 
 
 def test_public_functions__find_columns_as_spark_does(spark: SparkSession) -> None:

@@ -16,6 +16,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.lake.schemas import quoted
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.names import folding, list_names
+from epsjoin.spark.points import refuse_stream
 
 _RESULT = ("kind", "columns", "before", "now")
 """Columns of the result besides the key."""
@@ -42,15 +43,20 @@ def snapshot_diff(
     Raises
     ------
     ArgumentError
-        A frame lacks a column, has several of its name, has one of another type or of values that cannot be
-        compared, such as structures; no key is named, or one like a column of the result. A key that is null
-        or comes twice in a frame ends the action that computes the result, with the key in the message.
+        A frame is none of Spark's, or a stream; it lacks a column, has several of its name, has one of
+        another type or of values that cannot be compared, such as structures; no key is named, or one like a
+        column of the result. A key that is null or comes twice in a frame ends the action that computes the
+        result, with the key in the message.
 
     Notes
     -----
     Only keys and digests of 128 bits go through the join; rows are fetched for what differs alone. See
     :func:`epsjoin.snapshot_diff` for files, for rows with another key, and for what a digest may miss.
     """
+    for label, frame in (("old", old), ("new", new)):
+        if not isinstance(frame, DataFrame):
+            raise ArgumentError(f"{label} must be a DataFrame of Spark, not {type(frame).__name__}")
+        refuse_stream(frame)
     fold = folding(old.sparkSession)
     keys = list_names("key", key)
     folded = [fold(name) for name in keys]

@@ -337,9 +337,20 @@ def _refuse_others(frame: DataFrame) -> None:
             "a frame of a classic Spark session is needed, not of Spark Connect or of another library: core "
             "points are shared through the session's context, which Connect does not have"
         )
+    refuse_stream(frame)
+
+
+def refuse_stream(frame: DataFrame) -> None:
+    """Refuse a frame whose rows are not all there yet.
+
+    Raises
+    ------
+    ArgumentError
+        It is one.
+    """
     if frame.isStreaming:
         raise ArgumentError(
-            "a streaming frame has rows to come; join each of its batches, by writeStream.foreachBatch"
+            "a streaming frame has rows to come; take each of its batches, by writeStream.foreachBatch"
         )
 
 
