@@ -72,6 +72,29 @@ def test_spark_submit__leaves_the_launchers_options_to_who_sets_them(
     assert fake_spark.environment["SPARK_LAUNCHER_OPTS"] == "-Dx=1"
 
 
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ({}, "C.UTF-8"),  # of cron and systemd
+        ({"LC_ALL": "POSIX"}, "C.UTF-8"),
+        ({"LANG": "xx_XX.UTF-8"}, "C.UTF-8"),  # not installed
+        ({"LANG": "C.UTF-8"}, None),
+    ],
+)
+def test_spark_submit__reads_names_beyond_ascii_whatever_the_locale(
+    fake_spark: FakeSpark,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    given: dict[str, str],
+    taken: str | None,
+) -> None:
+    """Java 17 in another locale cannot open a file whose path has such a letter."""
+    for name in ("LANG", "LANGUAGE", *(name for name in os.environ if name.startswith("LC_"))):
+        monkeypatch.delenv(name, raising=False)
+    run("spark-submit", INGEST, "--metrics-out", str(tmp_path / "m"), **given)
+    assert fake_spark.environment.get("LC_ALL") == taken
+
+
 def test_spark_submit__keeps_bytecode_apart_where_none_may_lie_beside_sources(
     fake_spark: FakeSpark, tmp_path: Path
 ) -> None:
