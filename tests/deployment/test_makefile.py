@@ -33,7 +33,7 @@ def run(folder: Path, *command: str, path: Path | None = None) -> str:
 def tools(tmp_path: Path) -> Path:
     """A folder of programs, without any Python yet."""
     (tmp_path / "bin").mkdir()
-    for tool in ("make", "sh", "env", "rm", "touch", "mkdir", "chmod", "cat"):
+    for tool in ("make", "sh", "env", "rm", "touch", "mkdir", "chmod", "cat", "tr"):
         (tmp_path / "bin" / tool).symlink_to(shutil.which(tool) or tool)
     return tmp_path / "bin"
 
@@ -49,6 +49,28 @@ def test_find_pythons__names_those_that_work_and_make_environments_newest_first(
     assert run(PROJECT, "bin/find-pythons", path=tools) == "/opt/python3.11\n"
     write_script(tools / "python3.11", f'exec {sys.executable} "$@"')
     assert run(PROJECT, "bin/find-pythons", path=tools) == f"{sys.executable}\n"
+
+
+@pytest.mark.parametrize(
+    "name", ["two words", "o'brien", "r&d", "a:b", "50%", "(1)", "$HOME", '"', "\\", "#", ","]
+)
+def test_make__in_a_folder_whose_name_the_shell_would_change_says_what_to_do(
+    tmp_path: Path, name: str
+) -> None:
+    """Or an installation of minutes ends with "Unterminated quoted string"."""
+    folder = tmp_path / name
+    folder.mkdir()
+    shutil.copy(PROJECT / "Makefile", folder)
+    done = subprocess.run(["make", "help"], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f'the folder of the project is "{folder}", but its path may have letters' in done.stderr
+
+
+def test_make__works_in_a_folder_of_letters_of_any_alphabet(tmp_path: Path) -> None:
+    folder = tmp_path / "söhne-v1.2_ε+δ@x=y~"
+    folder.mkdir()
+    shutil.copy(PROJECT / "Makefile", folder)
+    assert "setup" in run(folder, "make", "help")
 
 
 def test_make_doctor__runs_by_any_python3_where_no_supported_one_is(tools: Path) -> None:
