@@ -45,11 +45,11 @@ doctor: ## what this machine has and lacks, each with its remedy
 	@$(PYTHON) jobs/epsjoin/commands/doctor.py --lake $(EPSJOIN_LAKE)
 
 demo: setup ## the main job on real data, by Airflow; ends in a report with pictures
-	@EPSJOIN_LAKE=$(EPSJOIN_LAKE) bin/airflow run navaids $(DEMO_RUN)
+	@env -u AIRFLOW_HOME EPSJOIN_LAKE=$(EPSJOIN_LAKE) bin/airflow run navaids $(DEMO_RUN)
 	@bin/epsjoin show --lake $(EPSJOIN_LAKE) --dataset navaids --run $(DEMO_RUN)
 
 demo-backfill: setup ## twelve real months by one back-fill, in MONTHS="2021-11-01 2023-06-01"; ends in a picture over time
-	@EPSJOIN_LAKE=$(EPSJOIN_LAKE) bin/airflow backfill run navaids $(or $(MONTHS),2021-11-01 2023-06-01)
+	@env -u AIRFLOW_HOME EPSJOIN_LAKE=$(EPSJOIN_LAKE) bin/airflow backfill run navaids $(or $(MONTHS),2021-11-01 2023-06-01)
 	@bin/epsjoin trend --lake $(EPSJOIN_LAKE) --dataset navaids
 
 # those that wait for services and Airflow first, so that others work meanwhile; then the longest

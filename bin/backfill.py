@@ -33,7 +33,7 @@ from airflow.sdk.timezone import coerce_datetime
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
-from dag_checks import Refusal, check_lake, check_params, describe_missing, read_conf
+from dag_checks import Refusal, check_database, check_lake, check_params, describe_missing, read_conf
 from intervals import IntervalTimetable, NoIntervalError
 
 LOG = Path(os.environ["AIRFLOW_HOME"], "logs", "backfill.log")
@@ -112,6 +112,7 @@ def _check(arguments: argparse.Namespace) -> None:
     if first > last:
         raise Refusal(f"FROM must not be after TO, as {first:%Y-%m-%d} is after {last:%Y-%m-%d}")
     check_lake()
+    check_database()
     dags = DagBag(settings.DAGS_FOLDER).dags
     if (dag := dags.get(arguments.dag_id)) is None:
         raise Refusal(describe_missing(arguments.dag_id, dags))

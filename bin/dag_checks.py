@@ -1,4 +1,4 @@
-"""What ``bin/airflow`` checks before it starts anything: the DAG, the parameters of its runs, the lake."""
+"""What ``bin/airflow`` checks before it starts anything: database, DAG, parameters of its runs, lake."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ from typing import Any
 
 from airflow.exceptions import ParamValidationError
 from airflow.sdk import DAG
+from airflow.utils.session import create_session
+from sqlalchemy import inspect
+from sqlalchemy.exc import OperationalError
 
-from lake import TAG, check_lake_uri, find_lake_uri
+from lake import AIRFLOW, TAG, check_lake_uri, find_lake_uri
 from run_params import name_unknown
 
 
@@ -33,6 +36,31 @@ def read_conf(text: str | None) -> dict[str, Any]:
     if not isinstance(conf, dict):
         raise Refusal(f"""the parameters must be a JSON object, as '{{"eps": 20}}', not {text}""")
     return conf
+
+
+def check_database() -> None:
+    """Check that there is a database of Airflow, which its own message tells to make in a wrong way.
+
+    Raises
+    ------
+    Refusal
+        It cannot be opened, or ``bin/airflow setup`` did not make one there.
+    """
+    with create_session() as session:
+        engine = session.get_bind().engine
+        database = engine.url.render_as_string(hide_password=True)
+        try:
+            is_made = inspect(engine).has_table("dag_run")
+        except OperationalError as error:
+            raise Refusal(
+                f"Airflow's database {database} cannot be opened ({error.orig}); set AIRFLOW_HOME to a "
+                "folder in which this user may write"
+            ) from None
+    if not is_made:
+        raise Refusal(
+            f"Airflow has no tables yet in {database}; make them by {AIRFLOW} setup, or unset "
+            "AIRFLOW_HOME where it is set for another Airflow"
+        )
 
 
 def check_lake() -> None:

@@ -25,7 +25,15 @@ from airflow.utils.cli import get_bagged_dag
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
-from dag_checks import Refusal, check_lake, check_names, check_params, describe_missing, read_conf
+from dag_checks import (
+    Refusal,
+    check_database,
+    check_lake,
+    check_names,
+    check_params,
+    describe_missing,
+    read_conf,
+)
 from intervals import NoIntervalError
 from lake import TAG
 
@@ -38,6 +46,7 @@ def main(argv: Sequence[str]) -> int:
     sys.argv = ["airflow", "dags", *argv]
     try:
         conf = read_conf(arguments.conf)
+        check_database()
         dag_command.get_bagged_dag = partial(_find_dag, conf)  # type: ignore[attr-defined]
         airflow.main()  # type: ignore[no-untyped-call]  # of Airflow
     except (DagRunAlreadyExists, NoIntervalError, ParamValidationError, Refusal) as error:

@@ -257,6 +257,43 @@ def test_settings__let_nothing_listen_beyond_this_machine() -> None:
             assert "0.0.0.0" not in file.read_text(), file
 
 
+@pytest.mark.parametrize(
+    ("words", "home", "said"),
+    [
+        (
+            "run navaids 2023-06-01",
+            "new",
+            "no tables yet in sqlite:////.*/new/airflow.db; make them by bin/airflow",
+        ),
+        (
+            "run navaids 2023-06-01",
+            "file",
+            "sqlite:////.*/file/airflow.db cannot be opened .*; set AIRFLOW_HOME to",
+        ),
+        (
+            "backfill run navaids 2023-06-01 2023-06-01",
+            "new",
+            "no tables yet in sqlite:////.*; make them by bin/",
+        ),
+    ],
+)
+def test_airflow__without_a_database_says_what_to_do(
+    tmp_path: Path, words: str, home: str, said: str
+) -> None:
+    """Airflow's own sentence would have another Airflow's database migrated, or there is a traceback."""
+    (tmp_path / "airflow.cfg").touch()
+    (tmp_path / "file").touch()
+    done = run(
+        "airflow",
+        *words.split(),
+        AIRFLOW_HOME=str(tmp_path / home),
+        AIRFLOW_CONFIG=str(tmp_path / "airflow.cfg"),
+    )
+    assert done.returncode == 2
+    assert re.search(said, done.stderr)
+    assert "Traceback" not in done.stderr
+
+
 def test_airflow__without_its_environment_says_what_to_do(tmp_path: Path) -> None:
     done = run("airflow", "version", AIRFLOW_VENV=str(tmp_path))
     assert done.returncode == 1

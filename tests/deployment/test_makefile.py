@@ -110,3 +110,11 @@ esac""",
     assert sorted(file.name for file in (tmp_path / ".venv" / "bin").iterdir()) == ["pip", "python3.12"]
     locks = re.findall(r" -r requirements/(\w+)\.txt$", (tmp_path / "installed").read_text(), re.MULTILINE)
     assert locks == ["pip", "jobs"] * 3, "each environment by the pip that is pinned"
+
+
+@pytest.mark.parametrize("demo", ["demo", "demo-backfill"])
+def test_make_demo__runs_by_the_airflow_that_it_has_set_up(demo: str) -> None:
+    """Setup makes the project's own, whatever the shell's ``AIRFLOW_HOME``."""
+    said = run(PROJECT, "make", "--dry-run", demo)
+    (line,) = (line for line in said.splitlines() if re.search("bin/airflow (run|backfill)", line))
+    assert line.startswith("env -u AIRFLOW_HOME ")
