@@ -245,8 +245,9 @@ class SparkJobOperator(SparkSubmitOperator):
             return AirflowFailException(f"{what}: {happened} (exit code {code}): {last}\nLook at {look}.")
         if code == -signal.SIGKILL:  # its last line is whatever it said before
             last = (
-                "killed, because the machine's memory was short (its kernel's log says so) "
-                "or because Airflow lost its API server (this log says 'heartbeat')"
+                "killed, because somebody cleared or marked the task or stopped Airflow, because the "
+                "machine's memory was short (its kernel's log says so), or because Airflow lost its API "
+                "server (this log says 'heartbeat')"
             )
         return AirflowException(f"{what}: broke (exit code {code}): {last}\nThe job's own lines are above.")
 

@@ -129,7 +129,8 @@ def test_exit_code__is_not_read_from_what_the_job_prints(fake_spark: FakeSpark) 
 def test_job_killed__may_be_tried_again(fake_spark: FakeSpark) -> None:
     fake_spark.dies("ingest")
     why = (
-        r"broke \(exit code -9\): killed, because the machine's memory was short .* or .* lost its API server"
+        r"broke \(exit code -9\): killed, because somebody cleared or marked the task or stopped Airflow, "
+        r"because the machine's memory was short .* or .* lost its API server"
     )
     with pytest.raises(AirflowException, match=why) as failed:
         execute()
