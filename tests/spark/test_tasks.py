@@ -118,3 +118,21 @@ def test_run_tasks__carries_rows_of_many_megabytes(spark: SparkSession) -> None:
 
     for item, batch in zip(range(3), run_tasks(spark, range(3), large), strict=True):
         np.testing.assert_array_equal(batch["value"].to_numpy(), values + item)
+
+
+def test_summarize_error__of_a_full_disk_names_the_folder_and_what_to_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What Java throws does not say which of a machine's disks is full."""
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", "/scratch,/more")
+    error = RuntimeError(
+        "An error occurred while calling o100.getResult.\n"
+        ": org.apache.spark.SparkException: Exception thrown in awaitResult: \n"
+        "\tat py4j.Gateway.invoke(Gateway.java:282)\n"
+        "Caused by: java.io.IOException: No space left on device\n"
+        "\tat java.base/sun.nio.ch.FileDispatcherImpl.write0(Native Method)"
+    )
+    assert summarize_error(error) == (
+        "Spark cannot write its temporary files in /scratch (java.io.IOException: No space left on device); "
+        "make room there, or set SPARK_LOCAL_DIRS to a folder on another disk"
+    )

@@ -18,6 +18,7 @@ from epsjoin.errors import EpsjoinError, NothingToDoError
 from epsjoin.lake import delta_log, slices
 from epsjoin.lake.arguments import add_lake, check_writable, open_lake, parse_run
 from epsjoin.lake.lake import Lake, Slice
+from epsjoin.local.scratch import scratch_root
 from epsjoin.params import RunParams
 from epsjoin.spark import scan
 from epsjoin.spark.arrow import keep_pandas_out
@@ -135,6 +136,10 @@ def _parse(
     return arguments
 
 
+_NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large")
+"""What the system says of a file that cannot grow."""
+
+
 def summarize_error(error: Exception) -> str:
     """Find the line of an error that says what went wrong; in a Java stack trace it is the last cause."""
     broken_file = scan.unreadable_by_spark(str(error))
@@ -150,4 +155,12 @@ def summarize_error(error: Exception) -> str:
         "An error occurred while calling"
     ):  # of py4j; what Java threw is the next one
         lines = [line.removeprefix(": ") for line in lines[1:]] or lines
-    return (python or causes or lines or [type(error).__name__])[-1 if causes else 0]
+    told = (python or causes or lines or [type(error).__name__])[-1 if causes else 0]
+    if told.startswith("java.io.") and any(
+        reason in told for reason in _NO_ROOM
+    ):  # tables are not the JVM's to write
+        return (
+            f"Spark cannot write its temporary files in {scratch_root()} ({told}); make room there, or set "
+            "SPARK_LOCAL_DIRS to a folder on another disk"
+        )
+    return told
