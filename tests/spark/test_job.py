@@ -153,6 +153,25 @@ def test_run_job__ends_before_a_session_where_it_may_not_write(
     )
 
 
+@pytest.mark.parametrize("below", ["", "/more"])
+def test_run_job__ends_before_a_session_where_a_link_leads_nowhere(
+    job: Job,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    below: str,
+) -> None:
+    """As to a disk that is not mounted: the first write would fail after a minute of work."""
+    link, disk = tmp_path / "lake", tmp_path / "disk"
+    link.symlink_to(disk)
+    monkeypatch.setattr("epsjoin.spark.job.get_session", lambda _: pytest.fail("a session"))
+    assert run(job, ingest.run, "--lake", f"{link}{below}") == 1
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        f"ingest: --lake: the link {link} leads to {disk}, where this user finds nothing; mount its disk, "
+        "or make the folder"
+    )
+
+
 def test_run_job__ends_with_2_when_an_argument_is_missing() -> None:
     with pytest.raises(SystemExit) as ended:
         run_job("ingest", ingest.run, ["--dataset", "tiny"])

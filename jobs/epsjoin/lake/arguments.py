@@ -82,17 +82,24 @@ def check_writable(lake: Lake) -> None:
         The folder of the data set, or the nearest one above it that is there, is a file; or this user may not
         write in the folder of the data set.
     EpsjoinError
-        There is none, and this user may not write in the nearest one above it.
+        There is none, and this user may not write in the nearest one above it; or a link leads to what is not
+        there.
     """
     if not lake.uri.startswith("file:"):
         return
     folder = Path(uris.filesystem_of(lake.location(""))[1])
-    place = next(each for each in (folder, *folder.parents) if os.path.exists(each))  # noqa: PTH110 - of Path, it raises
+    place = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
+    if not os.path.exists(place):  # noqa: PTH110 - of Path, it raises
+        # a disk that is not mounted at this moment may be there at the next try
+        raise EpsjoinError(
+            f"--lake: the link {place} leads to {os.path.realpath(place)}, where this user finds nothing; "
+            "mount its disk, or make the folder"
+        )
     if not place.is_dir():
         raise ArgumentError(f"--lake: {place} is a file, so {folder} cannot be a folder; name another one")
     if not os.access(place, os.W_OK | os.X_OK):
         sentence = f"--lake: this user may not write in {place}; allow it there, or name another folder"
-        # a disk that is not mounted at this moment may be there at the next try
+        # as a disk that is not mounted: it may be there at the next try
         raise ArgumentError(sentence) if place == folder else EpsjoinError(sentence)
 
 
