@@ -238,7 +238,14 @@ class Services:
                 "set EPSJOIN_SERVICES_DIR to a shorter one"
             )
         for folder in (self.folder, self.secrets, self.folder / "logs"):
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            try:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except OSError as error:
+                variable = "EPSJOIN_SERVICES_DIR" if "airflow" in self.groups else "EPSJOIN_CLUSTER_DIR"
+                raise Refusal(
+                    f"{folder} cannot be made ({error.strerror}); set {variable} to a folder "
+                    "in which this user may write"
+                ) from None
         if "database" in self.groups:
             self.database.find_programs()
         if is_new := self.call_supervisor() is None:

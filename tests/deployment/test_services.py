@@ -89,6 +89,21 @@ def test_services__in_a_folder_too_deep_for_a_socket_says_so(tmp_path: Path) -> 
     assert not deep.exists()
 
 
+@pytest.mark.parametrize(
+    ("groups", "variable"),
+    [(("database", "spark", "airflow"), "EPSJOIN_SERVICES_DIR"), (("spark",), "EPSJOIN_CLUSTER_DIR")],
+)
+def test_services__in_a_folder_that_cannot_be_made_says_so(
+    tmp_path: Path, groups: tuple[str, ...], variable: str
+) -> None:
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" / "services"
+    with pytest.raises(
+        Refusal, match=rf"^{folder} cannot be made \(Not a directory\); set {variable} to a folder in which"
+    ):
+        services.Services(folder, {}, groups).start_all()
+
+
 def test_services__are_started_again_when_they_die_and_their_logs_are_rotated(tmp_path: Path) -> None:
     here = services.Services(tmp_path / "100 % of it", {}, ("spark", "airflow"))
     here.folder.mkdir()
