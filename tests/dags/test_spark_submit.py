@@ -31,7 +31,7 @@ def test_spark_submit__hands_on_environment_and_settings(fake_spark: FakeSpark, 
     assert environment["PYSPARK_PYTHON"] == str(fake_spark.venv / "bin/python")
     assert environment["SPARK_CONF_DIR"] == str(REPOSITORY / "conf")
     assert environment["PYTHONPATH"].split(":")[0] == str(REPOSITORY / "jobs")
-    assert environment["OMP_NUM_THREADS"] == "1"
+    assert environment["OMP_NUM_THREADS"] == environment["MALLOC_ARENA_MAX"] == "1"
     assert environment["NUMBA_CACHE_DIR"]
 
 
