@@ -57,6 +57,14 @@ def test_degree__of_one_table_is_that_of_dbscan_with_any_number_of_threads(few_p
 
 
 @pytest.mark.parametrize("few_pairs", [-1, 1000])
+def test_degree__of_a_point_that_rounding_leads_beyond_eps_of_itself_counts_it(few_pairs, monkeypatch):
+    monkeypatch.setattr(within, "_FEW_PAIRS", few_pairs)
+    points = [[1.0, 1.0], [1.0, 0.0], [1.0, 0.0], [1.0, 1.0]]  # 1 - 2 / (sqrt(2) sqrt(2)) is above 1e-16
+    assert epsjoin.degree(points, 1e-16, "cosine").tolist() == [1, 2, 2, 1]
+    assert epsjoin.degree(points, 1e-16, "cosine", right=points).tolist() == [0, 2, 2, 0]
+
+
+@pytest.mark.parametrize("few_pairs", [-1, 1000])
 def test_degree__takes_weights_and_one_eps_per_dimension(few_pairs, monkeypatch):
     monkeypatch.setattr(within, "_FEW_PAIRS", few_pairs)
     points = np.random.default_rng(1).integers(0, 8, (60, 2)).astype(float)
