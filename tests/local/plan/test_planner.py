@@ -270,6 +270,8 @@ def test_plan_join__of_coordinates_whose_sums_overflow_warns_of_nothing(n_parts)
     points = np.random.default_rng(0).random((50, 3))
     points[0], points[-1] = 1.7e308, -1.7e308
     assert plan_for(points, 0.1, n_parts=n_parts).n_parts <= n_parts
+    points = np.array([[-1.7e308], [-1.7e308], [1.7e308]])
+    assert plan_for(points, 0.1, n_parts=n_parts).n_parts <= n_parts
 
 
 def test_plan_join__cuts_what_no_axis_can_cut_by_hash():

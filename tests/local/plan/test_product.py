@@ -73,3 +73,9 @@ def test_has_products__is_said_of_euclid_and_cosine_without_weights():
     names = ("euclidean", "cosine", "manhattan", "chebyshev", "haversine")
     assert [name for name in names if has_products(get_metric(name))] == ["euclidean", "cosine"]
     assert not has_products(scale_metric(get_metric("euclidean"), points, 1.0, np.ones(40))[0])
+
+
+@pytest.mark.filterwarnings("error")
+def test_plan_product__of_coordinates_whose_sums_overflow_warns_of_nothing():
+    rows = np.full((4, 32), 1.7e308)
+    assert plan_product(Sample(rows, rows, rows), 6.0, 4, 1.0, get_metric("euclidean")).survivors == 6.0

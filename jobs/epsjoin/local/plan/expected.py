@@ -390,11 +390,11 @@ def _are_near_as_they_are(
     A sweep draws in the outliers of its rows, to the border of the others, where they meet. A part draws in
     its own outliers: it hardly decides such pairs.
     """
-    shifted = embedded - projection.centre
-    is_out: Bools = (shifted < projection.low) | (shifted > projection.high)
-    is_drawn_in = np.flatnonzero(is_out.any(axis=1))
-    asked = np.flatnonzero(np.isin(left, is_drawn_in) | np.isin(right, is_drawn_in))
-    near = np.ones(len(left), np.bool_)
     with np.errstate(over="ignore"):
+        shifted = embedded - projection.centre
+        is_out: Bools = (shifted < projection.low) | (shifted > projection.high)
+        is_drawn_in = np.flatnonzero(is_out.any(axis=1))
+        asked = np.flatnonzero(np.isin(left, is_drawn_in) | np.isin(right, is_drawn_in))
+        near = np.ones(len(left), np.bool_)
         near[asked] = (np.abs(embedded[left[asked]] - embedded[right[asked]]) <= eps).all(axis=1)
     return near

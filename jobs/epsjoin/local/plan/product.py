@@ -201,8 +201,8 @@ def _nanoseconds(join: _Join, m: int, survivors: float) -> float:
 def _enclose(embedded: Floats, embedded_eps: float) -> FilterSpace:
     """Centre and radius: medians, so that a few far rows cost the others no resolution."""
     some = embedded[:: -(-len(embedded) // _ROWS_OF_CENTRE)]
-    centre = np.median(some, axis=0)
     with np.errstate(over="ignore"):
+        centre = np.median(some, axis=0)
         length = float(np.median(np.sqrt(np.square(some - centre).sum(axis=1))))
     radius = max(embedded_eps, length * _RADII)
     exponent = math.frexp(radius)[1] if math.isfinite(radius) else 1023
