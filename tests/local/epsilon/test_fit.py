@@ -219,6 +219,12 @@ def test_eps_for_pairs__is_the_inverse_of_expected_pairs(log_pairs):
     )
 
 
+def test_eps_for_pairs__is_the_least_distance_of_a_lattice_where_no_smaller_eps_has_a_pair():
+    corners = np.random.default_rng(4).integers(0, 2, (300, 40))
+    eps = fit_epsilon(corners).eps_for(pairs=5)
+    assert min(self_join(corners, 3.0).distance) <= eps <= 3.001
+
+
 @examples(60)
 @given(st.floats(-12, 3), st.floats(-12, 3))
 def test_expected_pairs__rises_with_eps(one, other):

@@ -247,7 +247,7 @@ class EpsilonFit:
         if not found.suffices or abs(found.pairs - pairs) <= max(one_pair, PRECISION * pairs):
             return guess
         low, high = bracket_eps(self.expected_pairs, pairs, guess)
-        is_low_nearer = pairs / self.expected_pairs(low) <= self.expected_pairs(high) / pairs
+        is_low_nearer = pairs**2 <= self.expected_pairs(low) * self.expected_pairs(high)  # by their ratios
         return low if is_low_nearer else high
 
     def _eps_on_curve(self, target: float) -> float:
