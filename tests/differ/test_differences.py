@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import math
+import tempfile
 from collections import Counter
 from collections.abc import Callable
 from datetime import datetime
@@ -221,6 +222,17 @@ def test_snapshot_diff__refuses_a_key_that_comes_twice(method: str, side: int, m
     tables = [bad, good] if side == 0 else [good, bad]
     with pytest.raises(DataRefusedError, match="records 2 and 4 have one key, id 1; name more key columns"):
         snapshot_diff(*tables, key="id", method=method, memory_mb=memory_mb)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_snapshot_diff__keeps_no_file_while_somebody_keeps_its_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    old, new = pa.table({"id": [1, 2]}), pa.table({"id": [2, 2]})
+    with pytest.raises(DataRefusedError) as kept:
+        snapshot_diff(old, new, key="id", method=method, memory_mb=1e-6)
+    assert (list(tmp_path.iterdir()), kept.value.__traceback__ is None) == ([], False)
 
 
 def test_snapshot_diff__sees_a_double_of_which_each_has_a_partner() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, MutableMapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -172,8 +173,8 @@ def snapshot_diff(
         raise ArgumentError(
             f"near_columns: {unknown[0]} is no compared column; those are {', '.join(compared.rest)}"
         )
-    disk = Disk(room, _row_bytes(sides))
-    found = find_difference(sides, compared, method, digest_bits, disk)
+    with closing(Disk(room, _row_bytes(sides))) as disk:
+        found = find_difference(sides, compared, method, digest_bits, disk)
     result = _describe(sides, compared, found, near, near_columns)
     n_both = found.n_same + len(found.updated)
     rows = [n_both + len(alone) for alone in (found.deleted, found.inserted)]

@@ -64,6 +64,11 @@ class Disk:
         self._n_files += 1
         return File(self, Path(self._folder.name, str(self._n_files)), dtype)
 
+    def close(self) -> None:
+        """Delete all files; the counts stay."""
+        if self._folder is not None:
+            self._folder.cleanup()
+
     def room(self, dtype: np.dtype[Any]) -> int:
         """The number of entries that fit into memory, at least 1."""
         return max(1, self.memory_bytes // dtype.itemsize)
