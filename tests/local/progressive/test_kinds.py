@@ -127,6 +127,14 @@ def test_kinds__refuse(call, message):
         call()
 
 
+@pytest.mark.filterwarnings("error")
+def test_band__of_numbers_whose_difference_is_no_float_warns_of_nothing():
+    kind = Band(1e308)
+    left, right = kind.check("left", [1.7e308]), kind.check("right", [-1.7e308])
+    assert kind.expire(left, np.array([False])).tolist() == [np.inf]
+    assert np.isnan(kind.joins(left, right)).tolist() == [True]
+
+
 def test_temporal__takes_days_and_their_hours_as_times():
     days = np.array([["2024-01-01", "2024-01-02"]], "M8[D]")
     hours = np.array([["2024-01-02T00", "2024-01-02T05"]], "M8[h]")

@@ -114,11 +114,13 @@ class Band(JoinKind):
         """See :class:`JoinKind`."""
         x = values[:, 0]
         reach = np.where(is_right, self.eps if self.below is None else self.below, self.eps)
-        return np.asarray(x + reach + (np.abs(x) + reach) * _ROUNDING)
+        with np.errstate(over="ignore"):
+            return np.asarray(x + reach + (np.abs(x) + reach) * _ROUNDING)
 
     def joins(self, left: Values, right: Values) -> Floats:
         """See :class:`JoinKind`."""
-        apart = right[:, 0] - left[:, 0]
+        with np.errstate(over="ignore"):
+            apart = right[:, 0] - left[:, 0]
         is_pair = (apart <= self.eps) & (-apart <= (self.eps if self.below is None else self.below))
         return np.where(is_pair, np.abs(apart), np.nan)
 
