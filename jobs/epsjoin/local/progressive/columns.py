@@ -64,7 +64,7 @@ class Equi(JoinKind):
 
 @dataclass(frozen=True)
 class Band(JoinKind):
-    """Rows whose numbers are at most eps apart: ``left - below <= right <= left + eps``.
+    """Rows whose numbers are at most eps apart: ``-below <= right - left <= eps``, in float64.
 
     Parameters
     ----------
