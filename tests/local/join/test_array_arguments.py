@@ -30,6 +30,15 @@ def test_self_join__takes_any_array_and_does_not_modify_it(convert):
     assert (np.array(given_points) == before).all()
 
 
+@pytest.mark.parametrize("kind", ["planned", "regular"])
+def test_cuts__of_numpys_short_integers_are_those_of_pythons(kind):
+    counts = {"n_parts": 2, "sample_rows": 100, "most_part_rows": 100}
+    if kind == "regular":
+        counts |= {"k": 1, "msl": 3}
+    short = Cuts(kind, **{name: np.uint8(count) for name, count in counts.items()})
+    assert repr(short) == repr(Cuts(kind, **counts))
+
+
 def test_self_join__takes_a_view_with_steps_and_a_read_only_array():
     points = np.random.default_rng(0).random((80, 6))
     points.setflags(write=False)

@@ -73,12 +73,12 @@ class Cuts:
 
     def __post_init__(self) -> None:
         check_choice("cuts", self.kind, CUTS)
-        for name in ("n_parts", "sample_rows"):
-            check_count(name, getattr(self, name))
+        counts = {"n_parts": 1, "sample_rows": 1, "k": 0, "msl": 0, "most_part_rows": 1}
+        for name, least in counts.items():
+            if getattr(self, name) is not None or name in ("n_parts", "sample_rows"):
+                # as Python's int: NumPy's short integers overflow in what is computed from them
+                object.__setattr__(self, name, check_count(name, getattr(self, name), least))
         check_seed("seed", self.seed)
-        for name, least in (("k", 0), ("msl", 0), ("most_part_rows", 1)):
-            if getattr(self, name) is not None:
-                check_count(name, getattr(self, name), least)
         if not 0.0 <= as_number(self.least_part_seconds) < math.inf:
             raise ArgumentError(
                 f"least_part_seconds must be finite and at least 0, not {self.least_part_seconds!r}"
