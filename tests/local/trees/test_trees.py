@@ -240,6 +240,9 @@ def test_text__of_an_unknown_label_is_its_hash() -> None:
 def test_from_json__takes_a_list_of_texts_only() -> None:
     with pytest.raises(ArgumentError, match="one entry per tree, not from one text"):
         Trees.from_json("{}")
+    for none in (None, 5):
+        with pytest.raises(ArgumentError, match=f"one entry per tree, not from one {type(none).__name__}"):
+            Trees.from_json(none)  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="JSON texts must be str; number 0 is bytes"):
         Trees.from_json([b"{}"])
 

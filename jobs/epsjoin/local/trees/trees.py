@@ -205,8 +205,9 @@ class Trees:
 
     @classmethod
     def _built(cls, read: Any, given: Iterable[Any]) -> Trees:
-        if isinstance(given, (str, bytes)):
-            raise ArgumentError("trees are read from a list with one entry per tree, not from one text")
+        if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+            one = "text" if isinstance(given, (str, bytes)) else type(given).__name__
+            raise ArgumentError(f"trees are read from a list with one entry per tree, not from one {one}")
         builder = Builder()
         for number, each in enumerate(given):
             read(builder, each, number)
