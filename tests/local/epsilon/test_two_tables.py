@@ -133,3 +133,11 @@ def test_estimate__of_two_tables_takes_few_points() -> None:
     assert estimate(np.zeros((3, 2)), 1.0, right=np.zeros((2, 2))).pairs == 6.0
     with pytest.raises(ArgumentError, match="points and right must have the same dimensions, not 2 and 1"):
         estimate(np.zeros((3, 2)), 1.0, right=np.zeros((3, 1)))
+
+
+@pytest.mark.filterwarnings("error")
+def test_fit_epsilon__of_one_left_row_warns_of_nothing_and_has_a_wide_interval() -> None:
+    law = fit_epsilon([[0.5, 0.5]], right=np.random.default_rng(0).random((1500, 2))).power_law
+    assert law.interval_low < 0.0
+    assert law.exponent == pytest.approx(2.0, abs=0.3)
+    assert law.interval_high > 5.0

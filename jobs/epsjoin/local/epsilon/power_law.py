@@ -242,7 +242,7 @@ def fit_line(
     half = math.nan
     if len(counts_without):
         logs = [np.log(np.maximum(row[at][part], 0.5)) for row in counts_without]
-        slopes = [_fit_least_squares(x[part], row)[0] for row in logs]
+        slopes = [_slope(x[part], row) for row in logs]
         half = _T_QUANTILE * math.sqrt((N_GROUPS - 1) * float(np.var(slopes)))
     low, high = radius[at[[first, last]]].tolist()
     return PowerLawFit(slope, height, low, high, r_squared, slope - half, slope + half)
@@ -286,8 +286,14 @@ def _grid(edges: Floats, different: Floats, n_bins: int) -> Ints:
 def _fit_least_squares(x: Floats, y: Floats) -> tuple[float, float, float]:
     """Compute slope, height at x = 0 and R² of the least-squares line."""
     dx, dy = x - x.mean(), y - y.mean()
-    slope = float(dx @ dy / (dx @ dx))
+    slope = _slope(x, y)
     return slope, float(y.mean() - slope * x.mean()), float((dx @ dy) ** 2 / ((dx @ dx) * (dy @ dy)))
+
+
+def _slope(x: Floats, y: Floats) -> float:
+    """Compute the slope of the least-squares line: 0 where all y are equal, and R² is not defined."""
+    dx = x - x.mean()
+    return float(dx @ (y - y.mean()) / (dx @ dx))
 
 
 def _find_straight_part(x: Floats, y: Floats) -> tuple[int, int]:
