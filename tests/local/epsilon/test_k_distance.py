@@ -149,3 +149,13 @@ def test_point_exponents__tell_a_line_from_a_patch_and_a_cube():
 def test_point_exponents__need_three_neighbours():
     with pytest.raises(ArgumentError, match="k must be a whole number, at least 3, not 2"):
         FIT.point_exponents(2)
+
+
+@pytest.mark.filterwarnings("error")
+def test_knee_and_quantile__are_finite_where_some_k_distances_are_not():
+    near = np.random.default_rng(0).random((200, 1))
+    fit = fit_epsilon(np.concatenate((near, [[1e200], [-1e200], [1e250]])))
+    assert fit.knee(2).eps <= 1.0
+    assert fit.eps_for(k_distance_quantile=0.9, k=2) <= 1.0
+    with pytest.raises(ArgumentError, match="the 2-distance at a share of 0.999 of the points is infinite"):
+        fit.eps_for(k_distance_quantile=0.999, k=2)

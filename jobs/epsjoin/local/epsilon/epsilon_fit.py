@@ -163,7 +163,7 @@ class EpsilonFit:
         ------
         ArgumentError
             Not exactly one target was passed, or digits are not 1 to 17. Or no eps reaches the target: fewer
-            pairs than equal points make, or more than the set has; or the k-distance is 0.
+            pairs than equal points make, or more than the set has; or the k-distance is 0 or infinite.
 
         Notes
         -----

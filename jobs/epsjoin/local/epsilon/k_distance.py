@@ -123,12 +123,16 @@ def quantile(ascending: Floats, fraction: float, k: int) -> float:
     Raises
     ------
     ArgumentError
-        That k-distance is 0.
+        That k-distance is 0, or infinite.
     """
     found = float(ascending[max(0, math.ceil(fraction * ascending.size) - 1)])
     if found == 0:
         raise ArgumentError(
             f"a share of {fraction:g} of the points, or more, has {k} equal points: the k-distance is 0"
+        )
+    if found == math.inf:
+        raise ArgumentError(
+            f"the {k}-distance at a share of {fraction:g} of the points is infinite; {BY_HAND}"
         )
     return found
 
@@ -149,7 +153,10 @@ def find_knee(ascending: Floats, k: int) -> Knee:
     if ascending[0] == ascending[-1]:
         raise ArgumentError(f"all {k}-distances are {ascending[0]:.6g}: their curve has no knee; {BY_HAND}")
     fraction = np.linspace(0.0, 1.0, ascending.size)
-    at = int(np.argmax(fraction - (ascending - ascending[0]) / (ascending[-1] - ascending[0])))
+    with np.errstate(invalid="ignore"):
+        height = (ascending - ascending[0]) / (ascending[-1] - ascending[0])
+    height[np.isinf(ascending)] = 1.0  # squares of distances beyond 1e150 are no float64
+    at = int(np.argmax(fraction - height))
     if ascending[at] == 0:
         raise ArgumentError(f"the {k}-distance at the knee is 0, of equal points; {BY_HAND}")
     eps = round_up(float(ascending[at]))
