@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -55,6 +58,31 @@ def test_run_job__ends_with_0_and_its_counters(job: Job, tmp_path: Path) -> None
         for row in slices.read_slice(job.lake, Slice("job_metrics", RUN)).to_pylist()
     }
     assert table == counters
+
+
+@pytest.mark.parametrize("turned_into", [None, OSError, TableError])
+def test_run_job__that_is_interrupted_ends_with_130_and_one_sentence(
+    job: Job, capfd: pytest.CaptureFixture[str], turned_into: type[Exception] | None
+) -> None:
+    """Py4J's tidying up may raise something else, and a step may make a sentence of that."""
+
+    def step(job: Job) -> dict[str, float]:
+        try:
+            os.kill(os.getpid(), signal.SIGINT)
+        except KeyboardInterrupt:
+            if turned_into is None:
+                raise
+            raise turned_into("the socket is closed") from None
+        return {}
+
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        assert run(job, step) == 130
+        os.kill(os.getpid(), signal.SIGINT)  # it ends already
+    finally:
+        signal.signal(signal.SIGINT, before)
+        logging.disable(logging.NOTSET)
+    assert capfd.readouterr().err == "ingest: interrupted; the same command again makes the run anew\n"
 
 
 @pytest.mark.parametrize("starts_session", [True, False])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +24,7 @@ from epsjoin.params import RunParams
 from epsjoin.spark import scan
 from epsjoin.spark.arrow import keep_pandas_out
 from epsjoin.spark.cost import Meter
-from epsjoin.spark.session import get_session
+from epsjoin.spark.session import get_session, heed_interrupt, is_interrupted
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,9 @@ class Job:
         return self.session()
 
 
+INTERRUPTED = 128 + signal.SIGINT
+"""Exit code of a job that Ctrl-C ended, as shells have it."""
+
 Step = Callable[[Job], Mapping[str, float]]
 """The work of one job: it reads slices of tables, replaces others, and returns its counters."""
 
@@ -68,7 +72,8 @@ def run_job(
 
     If the step fails, the last line on stderr (of spark-submit: on stdout) says why in one sentence. If it
     succeeds, its counters and those of its cost (:mod:`epsjoin.spark.cost`) go to the table ``job_metrics``
-    and, as one JSON object, to the file ``--metrics-out``.
+    and, as one JSON object, to the file ``--metrics-out``. Ctrl-C ends it with one sentence and exit code
+    130.
 
     Parameters
     ----------
@@ -79,6 +84,8 @@ def run_job(
         values from its caller.
     starts_session : whether the session is started before the step; otherwise by the step, if it needs one.
     """
+    interrupted = f"{name}: interrupted; the same command again makes the run anew"
+    heed_interrupt(interrupted)
     try:
         meter = Meter()
         keep_pandas_out()
@@ -112,10 +119,16 @@ def run_job(
     except NothingToDoError as error:
         print(f"{name}: nothing to do: {error}")
         return error.exit_code
+    except KeyboardInterrupt:
+        return INTERRUPTED
     except EpsjoinError as error:
+        if is_interrupted(interrupted):
+            return INTERRUPTED
         print(f"{name}: {error}", file=sys.stderr)
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - any other error becomes one sentence and exit code 1
+        if is_interrupted(interrupted):
+            return INTERRUPTED
         traceback.print_exc()
         print(f"{name}: {printable(summarize_error(error))}", file=sys.stderr)
         return EpsjoinError.exit_code

@@ -4,8 +4,20 @@ from __future__ import annotations
 
 import atexit
 import gc
+import logging
+import os
+import signal
+import sys
+import threading
+from types import FrameType, SimpleNamespace
+from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark import SparkContext
+from pyspark.core import context
 from pyspark.sql import SparkSession
+
+_interrupted = threading.Event()
 
 
 def get_session(name: str) -> SparkSession:
@@ -13,9 +25,52 @@ def get_session(name: str) -> SparkSession:
 
     It ends with the process.
     """
+    # PySpark's own handler of Ctrl-C would call the JVM in the middle of another call, which breaks both
+    kept = SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda *_: None)
+    context.signal = kept  # type: ignore[assignment, attr-defined]
     spark = SparkSession.builder.appName(name).getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def heed_interrupt(sentence: str) -> None:
+    """From now on Ctrl-C (SIGINT) says this sentence on stderr and raises KeyboardInterrupt, once.
+
+    It is said at once: Ctrl-C ends Spark's JVM, too, and with it this process while it still tidies up.
+    """
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends already
+        logging.disable()  # Py4J writes a trace of every call that does not end
+        _interrupted.set()
+        os.write(2, f"{sentence}\n".encode())  # print may be in use
+        raise KeyboardInterrupt
+
+    _interrupted.clear()
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, interrupt)
+
+
+def is_interrupted(sentence: str) -> bool:
+    """Whether this process or Spark's JVM was told to end, of which an error is but a consequence.
+
+    By Ctrl-C both are. By a signal to spark-submit alone the JVM is; then the sentence is said here.
+    """
+    active = SparkContext._active_spark_context
+    if not _interrupted.is_set() and active is not None:
+        disabled = logging.root.manager.disable
+        logging.disable()  # as above, if the JVM is gone
+        try:
+            spark: Any = active._jvm.org.apache.spark  # type: ignore[union-attr]  # it has been started
+            is_ending = bool(spark.util.ShutdownHookManager.inShutdown())
+        except (Py4JError, OSError):
+            is_ending = True
+        if is_ending:
+            _interrupted.set()
+            print(sentence, file=sys.stderr)
+        else:
+            logging.disable(disabled)
+    return _interrupted.is_set()
 
 
 @atexit.register
@@ -23,5 +78,9 @@ def _end() -> None:
     """Stop the session: PySpark would otherwise leave the file of its socket in the temporary folder."""
     spark = SparkSession.getActiveSession()
     if spark is not None:
-        spark.stop()
+        try:
+            spark.stop()
+        except (Py4JError, OSError):
+            if not _interrupted.is_set():  # else the JVM has stopped it already, and may be gone
+                raise
     gc.freeze()  # Python's last collections would look through all that was imported, for nothing
