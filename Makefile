@@ -24,6 +24,8 @@ ifneq ($(PYTHONDONTWRITEBYTECODE),) # as in bin/spark-submit: every process woul
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX ?= $(CURDIR)/.cache/bytecode
 endif
+# not that of the person's shell, whose database it would upgrade
+OWN_AIRFLOW := env -u AIRFLOW_HOME -u AIRFLOW__DATABASE__SQL_ALCHEMY_CONN -u AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC
 VERSION := 'import sys; print("%d.%d" % sys.version_info[:2])'
 # a setting of the person's shell must not reach a test; what one has compiled is not compiled again, whoever runs
 TEST_ENV := env PYTHONPATH=$(CURDIR)/jobs NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba
@@ -45,11 +47,11 @@ doctor: ## what this machine has and lacks, each with its remedy
 	@$(PYTHON) jobs/epsjoin/commands/doctor.py --lake $(EPSJOIN_LAKE)
 
 demo: setup ## the main job on real data, by Airflow; ends in a report with pictures
-	@env -u AIRFLOW_HOME EPSJOIN_LAKE=$(EPSJOIN_LAKE) bin/airflow run navaids $(DEMO_RUN)
+	@$(OWN_AIRFLOW) EPSJOIN_LAKE=$(EPSJOIN_LAKE) bin/airflow run navaids $(DEMO_RUN)
 	@bin/epsjoin show --lake $(EPSJOIN_LAKE) --dataset navaids --run $(DEMO_RUN)
 
 demo-backfill: setup ## twelve real months by one back-fill, in MONTHS="2021-11-01 2023-06-01"; ends in a picture over time
-	@env -u AIRFLOW_HOME EPSJOIN_LAKE=$(EPSJOIN_LAKE) bin/airflow backfill run navaids $(or $(MONTHS),2021-11-01 2023-06-01)
+	@$(OWN_AIRFLOW) EPSJOIN_LAKE=$(EPSJOIN_LAKE) bin/airflow backfill run navaids $(or $(MONTHS),2021-11-01 2023-06-01)
 	@bin/epsjoin trend --lake $(EPSJOIN_LAKE) --dataset navaids
 
 # those that wait for services and Airflow first, so that others work meanwhile; then the longest
@@ -263,5 +265,5 @@ $(CLASSES): bin/class-archive $(JOBS) $(JARS)
 	@touch $@
 
 $(DATABASE): $(AIRFLOW) conf/pools.json
-	env -u AIRFLOW_HOME bin/airflow setup > /dev/null
+	$(OWN_AIRFLOW) bin/airflow setup > /dev/null
 	@touch $@

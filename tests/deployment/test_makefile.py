@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -112,9 +113,17 @@ esac""",
     assert locks == ["pip", "jobs"] * 3, "each environment by the pip that is pinned"
 
 
-@pytest.mark.parametrize("demo", ["demo", "demo-backfill"])
-def test_make_demo__runs_by_the_airflow_that_it_has_set_up(demo: str) -> None:
-    """Setup makes the project's own, whatever the shell's ``AIRFLOW_HOME``."""
-    said = run(PROJECT, "make", "--dry-run", demo)
-    (line,) = (line for line in said.splitlines() if re.search("bin/airflow (run|backfill)", line))
-    assert line.startswith("env -u AIRFLOW_HOME ")
+@pytest.mark.parametrize("goal", ["demo", "demo-backfill", ".airflow/.migrated"])
+def test_make__sets_up_and_uses_the_project_s_own_airflow(goal: str) -> None:
+    """Whatever the shell's ``AIRFLOW_HOME`` and database: setup would upgrade that of another Airflow."""
+    said = run(PROJECT, "make", "--dry-run", "--what-if=conf/pools.json", goal)
+    wanted = "setup" if goal.startswith(".") else "run|backfill"
+    (line,) = (line for line in said.splitlines() if re.search(f"bin/airflow ({wanted})", line))
+    words = line.partition(" bin/airflow")[0].split()
+    hidden = {name for before, name in pairwise(words) if before == "-u"}
+    assert words[0] == "env"
+    assert hidden == {
+        "AIRFLOW_HOME",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC",
+    }
