@@ -6,12 +6,15 @@ Airflow 3.3 would ask for that of the present time (https://github.com/apache/ai
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from functools import partial
-from types import SimpleNamespace
+from types import FrameType, SimpleNamespace
 from typing import Any
 
+import psutil  # type: ignore[import-untyped]
 from airflow import __main__ as airflow
 from airflow.api.client import local_client
 from airflow.api.common.trigger_dag import trigger_dag
@@ -37,6 +40,9 @@ from dag_checks import (
 from intervals import NoIntervalError
 from lake import TAG
 
+INTERRUPTED = 128 + signal.SIGINT
+"""Exit code after Ctrl-C, as shells have it."""
+
 
 def main(argv: Sequence[str]) -> int:
     """Run ``airflow dags`` with these arguments; return its exit code."""
@@ -48,11 +54,30 @@ def main(argv: Sequence[str]) -> int:
         conf = read_conf(arguments.conf)
         check_database()
         dag_command.get_bagged_dag = partial(_find_dag, conf)  # type: ignore[attr-defined]
+        signal.signal(signal.SIGINT, _interrupt)
         airflow.main()  # type: ignore[no-untyped-call]  # of Airflow
+    except SystemExit:
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            raise
+        return INTERRUPTED
     except (DagRunAlreadyExists, NoIntervalError, ParamValidationError, Refusal) as error:
         print(f"airflow: {str(error).splitlines()[0]}", file=sys.stderr)  # the whole schema would follow
         return 2
     return 0
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    """End at once, or as soon as the running job has ended, which by Ctrl-C gets the signal, too."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.write(2, b"airflow: interrupted; the same command again makes the run anew\n")
+    jobs = psutil.Process().children()
+    if not jobs:
+        os._exit(INTERRUPTED)  # an exception would be taken for one of a DAG file or a task
+    nothing = os.open(os.devnull, os.O_WRONLY)  # Airflow goes on to tell, with traces, that the task fails
+    os.dup2(nothing, 1)
+    os.dup2(nothing, 2)
+    for job in jobs:
+        job.send_signal(signal.SIGINT)
 
 
 def _find_dag(conf: Mapping[str, Any], bundle_names: list[str] | None, dag_id: str, **more: Any) -> DAG:

@@ -123,3 +123,14 @@ def test_doctor__needs_no_package_of_ours() -> None:
         [sys.executable, "-c", code], env={"PYTHONPATH": jobs}, capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "False"
+
+
+def test_a_command_that_is_interrupted__says_so_and_ends_with_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(_: list[str]) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("epsjoin.commands.show.main", interrupt)
+    assert cli.main(["show"]) == 130
+    assert capsys.readouterr().err == "epsjoin show: interrupted\n"

@@ -7,6 +7,7 @@ import os
 import re
 import runpy
 import stat
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -308,3 +309,35 @@ def test_airflow__backfill_run_is_ours_and_other_backfill_commands_are_airflows(
     lines = run("airflow", "backfill", "create", "--dag-id", "navaids").stdout.splitlines()
     assert lines[0] == "arguments: backfill create --dag-id navaids"
     assert run("airflow", "backfill").stdout.splitlines()[0] == "arguments: backfill"
+
+
+_INTERRUPTED = """
+import os, signal, subprocess, sys
+import dag_commands
+
+def work():
+    if sys.argv[1] == "job":
+        job = subprocess.Popen(["sleep", "600"])
+    os.kill(os.getpid(), signal.SIGINT)
+    job.wait()
+    print("the task has failed", file=sys.stderr)
+    raise SystemExit(1)
+
+dag_commands.check_database = lambda: None
+dag_commands.airflow.main = work
+raise SystemExit(dag_commands.main(["test", "navaids", "2023-06-01"]))
+"""
+
+
+@pytest.mark.parametrize("during", ["job", "no job"])
+def test_airflow_run__that_is_interrupted_ends_with_its_job_and_one_sentence(during: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _INTERRUPTED, during],
+        env={**os.environ, "PYTHONPATH": f"{BIN}:{REPOSITORY}/plugins"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=180,
+    )
+    assert done.returncode == 130
+    assert done.stderr == "airflow: interrupted; the same command again makes the run anew\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -62,6 +63,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         # imported only now, as the doctor must run where the packages of the other commands are missing
         with needing_extra("the command"):
             return int(importlib.import_module(MODULES[command]).main(arguments[1:]))
+    except KeyboardInterrupt:
+        print(f"epsjoin {command}: interrupted", file=sys.stderr)
+        return 128 + signal.SIGINT  # as shells have it
     except EpsjoinError as error:
         print(f"epsjoin {command}: {error}", file=sys.stderr)
         return error.exit_code
