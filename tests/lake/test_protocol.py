@@ -111,7 +111,7 @@ def test_files_of__a_checkpoint_without_statistics_is_named_with_its_property(la
 def test_open_log__that_cannot_be_read_says_what_helps(lake: Lake) -> None:
     delta_log.open_or_create(lake, "pairs")
     folder = Path(uris.filesystem_of(lake.location("pairs"))[1]) / "_delta_log"
-    max(folder.glob("*.json")).write_text("{", encoding="utf-8")
+    min(folder.glob("*.json")).write_text("{", encoding="utf-8")
     with pytest.raises(
         TableError, match=r"cannot be read \(.*\); where nobody .* run merge_join again for ev"
     ):

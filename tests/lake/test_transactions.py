@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pytest
@@ -94,6 +95,27 @@ def test_check_replaceable__of_a_log_that_cannot_be_read_says_so(tmp_path: Path)
         match=r"the Delta log of .* cannot be read \(Kernel error: Json error[^<]*\); where [^<]*$",
     ):
         transactions.check_replaceable(into)
+
+
+def test_open_log__with_a_broken_newest_commit_names_the_remedy_that_keeps_the_table(lake: Lake) -> None:
+    """As docs/survival.md has it; any older commit cannot be left out."""
+    slices.write_slice(lake, Slice("pairs", "2023-05-01"), pairs((1, 2, 0.5)))
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 3, 0.5)))
+    location = lake.location("pairs")
+    older, newest = sorted(Path(unquote(urlsplit(location).path), "_delta_log").glob("*.json"))[-2:]
+    kept, content = older.read_bytes(), newest.read_bytes()
+    older.write_bytes(kept[:-20])
+    with pytest.raises(TableError, match=r"; where nobody can mend it, delete this folder, then run "):
+        delta_log.open_log(location)
+    older.write_bytes(kept)
+    for broken in (content[:-20], b"\0" * len(content)):
+        newest.write_bytes(broken)
+        with pytest.raises(TableError, match=f"as by a loss of power: move {newest} away and run the last"):
+            delta_log.open_log(location)
+    newest.rename(newest.with_suffix(".away"))
+    assert read(lake, "2023-05-01") == [{"left_id": 1, "right_id": 2, "distance": 0.5}]
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 3, 0.5)))
+    assert read(lake) == [{"left_id": 1, "right_id": 3, "distance": 0.5}]
 
 
 def test_commit__leaves_a_foreign_column_out_of_the_whole_table(lake: Lake) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -219,9 +221,29 @@ def open_log(location: str) -> DeltaTable | None:
 
 def _unreadable(location: str, error: Exception) -> TableError:
     why = to_one_line(error).partition(": 0: ")[0]  # a trace of Rust's follows
-    return TableError(
-        f"the Delta log of {location} cannot be read ({why}); where nobody can mend it, {advice(location)}"
-    )
+    broken = _find_broken_commit(location)
+    remedy = f"where nobody can mend it, {advice(location)}"
+    if broken is not None:
+        cause = "its newest commit is broken, as by a loss of power"
+        remedy = f"{cause}: move {broken} away and run the last job again"
+    return TableError(f"the Delta log of {location} cannot be read ({why}); {remedy}")
+
+
+def _find_broken_commit(location: str) -> str | None:
+    """Find the file of the newest commit, if it is broken and others are before it: the table without it."""
+    filesystem, path = filesystem_of(f"{location}/_delta_log")
+    with suppress(OSError):  # what is told is that the log cannot be read
+        files = filesystem.get_file_info(pafs.FileSelector(path, allow_not_found=True))
+        commits = sorted(file.path for file in files if re.fullmatch(r"\d{20}\.json", file.base_name))
+        if len(commits) > 1:
+            with filesystem.open_input_stream(commits[-1]) as stream:
+                lines = stream.read().splitlines()
+            try:
+                for line in lines:
+                    json.loads(line)
+            except ValueError:
+                return str(commits[-1])
+    return None
 
 
 LogFiles = frozenset[tuple[str, int | None, int | None]]
