@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -256,19 +257,24 @@ def test_doctor__asks_airflow_where_no_variable_says_it(
     assert (fault or "client mode") in finding.text
 
 
-def test_doctor__says_that_disk_and_memory_are_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor__says_that_disk_memory_and_open_files_are_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     there = load_doctor(tmp_path, monkeypatch)
     assert all(finding.is_well for finding in there.check_resources("s3a://bucket/lake"))
     assert next(iter(there.check_resources("s3a://bucket/lake"))).what == "disk of Spark"
     monkeypatch.setattr(there, "MIN_FREE_BYTES", 10**18)
     monkeypatch.setattr(there, "PYTHON_WORKER_BYTES", 10**18)
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (256, 256))
     said = {finding.what: finding for finding in there.check_resources(str(tmp_path / "not/yet/there"))}
     assert not any(finding.is_well for finding in said.values())
     assert "make room" in said["disk of the lake"].text
     assert "or set SPARK_LOCAL_DIRS" in said["disk of Spark"].text
     assert "end other programs" in said["memory"].text
+    assert said["open files"].text.startswith("256 at most; jobs need 1024: raise the hard limit")
     monkeypatch.setenv("EPSJOIN_PROFILE", "huge")
-    assert "EPSJOIN_PROFILE must be small or large, not 'huge'" in [*there.check_resources("/")][-1].text
+    (memory,) = (finding for finding in there.check_resources("/") if finding.what == "memory")
+    assert "EPSJOIN_PROFILE must be small or large, not 'huge'" in memory.text
 
 
 def test_doctor__tries_the_lake_and_leaves_nothing_there(

@@ -39,6 +39,9 @@ MIN_FREE_BYTES = 2 * 10**9
 PYTHON_WORKER_BYTES = 10**9
 """Bytes of memory that the Python workers of a job need in addition to its JVM."""
 
+MIN_OPEN_FILES = 1024
+"""Lowest hard limit of open files: on two cores a job ends in a Java error with 256, with none with 384."""
+
 TIMEOUT = 60.0
 """Seconds after which a program that does not answer is stopped."""
 
@@ -246,6 +249,18 @@ def check_resources(lake: str) -> Iterator[Finding]:
         )
         yield Finding(what, free >= MIN_FREE_BYTES, text if free >= MIN_FREE_BYTES else text + remedy)
     yield from _check_memory()
+    yield _check_open_files()
+
+
+def _check_open_files() -> Finding:
+    import resource  # not on Windows, where the installed command runs, too
+
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[1]  # Java takes as many as it may
+    if limit == resource.RLIM_INFINITY:
+        return Finding("open files", True, "no limit")
+    remedy = f"; jobs need {MIN_OPEN_FILES}: raise the hard limit (ulimit -Hn, or LimitNOFILE of a service)"
+    is_enough = limit >= MIN_OPEN_FILES
+    return Finding("open files", is_enough, f"{limit:,} at most{'' if is_enough else remedy}")
 
 
 def _check_memory() -> Iterator[Finding]:
