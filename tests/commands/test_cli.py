@@ -90,8 +90,9 @@ def test_verify__is_not_run_without_spark(capsys: pytest.CaptureFixture[str]) ->
 def test_bin_epsjoin__hands_verify_to_spark_submit(tmp_path: Path) -> None:
     """A copy of the script beside a spark-submit that says what it was given."""
     (tmp_path / "bin").mkdir()
+    scripts = Path(__file__).resolve().parents[2] / "bin"
     for name, text in (
-        ("epsjoin", (Path(__file__).resolve().parents[2] / "bin" / "epsjoin").read_text()),
+        *((name, (scripts / name).read_text()) for name in ("epsjoin", "utf-8")),
         ("spark-submit", '#!/bin/sh\nprintf "%s\\n" "$@"; exit 3\n'),
     ):
         (tmp_path / "bin" / name).write_text(text)
