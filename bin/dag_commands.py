@@ -70,7 +70,7 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
     """End at once, or as soon as the running job has ended, which by Ctrl-C gets the signal, too."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.write(2, b"airflow: interrupted; the same command again makes the run anew\n")
-    jobs = psutil.Process().children()
+    jobs = [child for child in psutil.Process().children() if "spark" in " ".join(child.cmdline())]
     if not jobs:
         os._exit(INTERRUPTED)  # an exception would be taken for one of a DAG file or a task
     nothing = os.open(os.devnull, os.O_WRONLY)  # Airflow goes on to tell, with traces, that the task fails

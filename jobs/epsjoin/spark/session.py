@@ -9,12 +9,11 @@ import os
 import signal
 import sys
 import threading
-from types import FrameType, SimpleNamespace
+from types import FrameType
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
-from pyspark.core import context
 from pyspark.sql import SparkSession
 
 _interrupted = threading.Event()
@@ -25,10 +24,11 @@ def get_session(name: str) -> SparkSession:
 
     It ends with the process.
     """
-    # PySpark's own handler of Ctrl-C would call the JVM in the middle of another call, which breaks both
-    kept = SimpleNamespace(SIGINT=signal.SIGINT, signal=lambda *_: None)
-    context.signal = kept  # type: ignore[assignment, attr-defined]
+    on_interrupt = signal.getsignal(signal.SIGINT)
     spark = SparkSession.builder.appName(name).getOrCreate()
+    # PySpark's own handler of Ctrl-C would call the JVM in the middle of another call, which breaks both
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, on_interrupt)
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 
@@ -76,11 +76,11 @@ def is_interrupted(sentence: str) -> bool:
 @atexit.register
 def _end() -> None:
     """Stop the session: PySpark would otherwise leave the file of its socket in the temporary folder."""
-    spark = SparkSession.getActiveSession()
-    if spark is not None:
-        try:
+    try:
+        spark = SparkSession.getActiveSession()
+        if spark is not None:
             spark.stop()
-        except (Py4JError, OSError):
-            if not _interrupted.is_set():  # else the JVM has stopped it already, and may be gone
-                raise
+    except (Py4JError, OSError):
+        if not _interrupted.is_set():  # else the JVM has stopped it already, and may be gone
+            raise
     gc.freeze()  # Python's last collections would look through all that was imported, for nothing
