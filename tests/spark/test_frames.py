@@ -298,7 +298,7 @@ def test_public_functions__find_nothing_in_an_empty_frame(spark: SparkSession) -
 
 
 def test_similarity_join__of_a_frame_without_rows_has_no_pairs(spark: SparkSession) -> None:
-    """Of how many dimensions its points would have been nobody knows, and nobody needs to."""
+    """How many dimensions its points would have had nobody knows, unless eps or weights tell."""
     arrays, nothing = (spark.createDataFrame([], f"id long, at {at}") for at in ("array<double>", "binary"))
     some = spark.createDataFrame([(1, bytes(24)), (2, bytes(24))], "id long, at binary")
     for frame, metric in ((arrays, "haversine"), (nothing, "euclidean")):
@@ -306,6 +306,14 @@ def test_similarity_join__of_a_frame_without_rows_has_no_pairs(spark: SparkSessi
         assert pairs_of(found) == {}
     for sides in ((arrays, some), (some, nothing)):
         assert pairs_of(epsjoin.spark.similarity_join(*sides, eps=1.0, columns="at")) == {}
+    for told in ({"eps": [1.0]}, {"eps": [1.0, 2.0, 3.0]}, {"eps": 1.0, "weights": [1.0, 0.5, 2.0]}):
+        assert pairs_of(epsjoin.spark.similarity_join(arrays, columns="at", **told)) == {}
+        assert pairs_of(epsjoin.spark.similarity_join(arrays, nothing, columns="at", **told)) == {}
+        assert epsjoin.spark.dbscan(arrays, min_pts=2, columns="at", **told).collect() == []
+        assert epsjoin.spark.estimate(arrays, columns="at", **told).pairs == 0.0
+    for wrong in ([], [1.0, -2.0], [[1.0], [2.0, 3.0]]):
+        with pytest.raises(ArgumentError, match="eps"):
+            epsjoin.spark.similarity_join(arrays, columns="at", eps=wrong)
     with_one = epsjoin.spark.similarity_join(
         some.where("id = 1"), some.where("id = 2"), eps=1.0, columns="at", cuts=Cuts(sample_rows=1)
     )

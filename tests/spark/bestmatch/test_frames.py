@@ -278,6 +278,9 @@ def test_bestmatch_join__of_a_frame_without_rows_has_no_pairs(spark: SparkSessio
     assert rows_of(epsjoin.spark.bestmatch_join(some, others.where("id < -999"), **given)) == alone
     nobody = some.where("id < -999")
     assert rows_of(epsjoin.spark.bestmatch_join(nobody, nobody, **given)) == []
+    whole = spark.createDataFrame([], "id long, at array<double>")
+    for criteria in ({"eps": [1.0, 2.0, 3.0]}, {"orders": ORDERS}):
+        assert rows_of(epsjoin.spark.bestmatch_join(whole, whole, columns="at", **criteria)) == []
 
 
 @pytest.mark.parametrize(

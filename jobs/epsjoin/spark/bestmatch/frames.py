@@ -17,7 +17,7 @@ from epsjoin.lake import transactions, uris
 from epsjoin.lake.sample import Sample
 from epsjoin.lake.schemas import unquoted
 from epsjoin.lake.targets import Target, deleted_on_error
-from epsjoin.local.arguments import check_choice, check_count, check_dimensions
+from epsjoin.local.arguments import as_array, check_choice, check_count, check_dimensions
 from epsjoin.local.bestmatch.batch import HOW, TAKE
 from epsjoin.local.bestmatch.orders import Closest, Order, Subset, orders_of
 from epsjoin.local.plan.cuts import Cuts
@@ -119,7 +119,8 @@ def bestmatch_join(
     points = _points_with_marks(left, columns, id, of_left)
     others = _points_with_marks(right, right_columns or columns, right_id or id, of_right)
     chosen, samples, _ = draw_samples(points, others, cuts)
-    width = _count_columns(points, others, samples)
+    needed = _least_columns(eps, named) + 2 * sum(n_words)
+    width = _count_columns(points, others, samples, needed)
     dimensions = width - 2 * sum(n_words)
     criteria = orders_of(eps, None if orders is None else named, dimensions)
     names = _name_criteria(criteria, columns, dimensions)
@@ -202,13 +203,20 @@ def _points_with_marks(frame: DataFrame, columns: str | Sequence[str], id_: str,
     return replace(points, reading=replace(points.reading, names=(*names, *of_marks)))
 
 
-def _count_columns(points: Points, others: Points, samples: list[Sample]) -> int:
-    """Number of values of a point: as the frames say, or else as the sample shows."""
+def _least_columns(eps: float | ArrayLike | None, orders: Sequence[Order]) -> int:
+    """The fewest columns with which these criteria are possible."""
+    of_eps: list[int] = [] if eps is None else [*as_array("eps", eps).shape[:1]]
+    of_orders = [1 + max(order.numbers) for order in orders if isinstance(order, Closest)]
+    return max([1, *of_eps, *of_orders])
+
+
+def _count_columns(points: Points, others: Points, samples: list[Sample], needed: int) -> int:
+    """Number of values of a point: as the frames say, or the sample shows, or else as many as are needed."""
     sides = {"left": points.reading.dimensions, "right": others.reading.dimensions}
     known = {side: n for side, n in sides.items() if n is not None}
     check_dimensions(**known)
     shown = [rows.shape[1] for _, rows in samples if len(rows)]
-    return next(iter([*known.values(), *shown]), 1)
+    return next(iter([*known.values(), *shown]), needed)
 
 
 def _name_criteria(criteria: Sequence[Order], columns: str | Sequence[str], dimensions: int) -> list[str]:

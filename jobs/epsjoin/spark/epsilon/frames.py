@@ -130,7 +130,7 @@ def estimate(
     """
     chosen = get_metric(metric)
     points, others = points_of_both(frame, right, columns, id, right_columns, right_id, chosen)
-    settings, samples, n_rows = draw_samples(points, others, cuts)
+    settings, samples, n_rows = draw_samples(points, others, cuts, eps, weights)
     blocks = None
     if cuts is None and weights is None:
         width = max(each.coordinate_bytes for each in (points, others or points))

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from epsjoin.console import counted, in_unit, say
 from epsjoin.kernels.arrays import Floats
 from epsjoin.lake.sample import Sample
-from epsjoin.local.arguments import check_dimensions
+from epsjoin.local.arguments import as_array, check_dimensions
 from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.block_planner import plan_blocks
@@ -104,7 +104,7 @@ def plan_frames(
     ArgumentError, BudgetError, DataRefusedError
         As :func:`similarity_join`.
     """
-    chosen, samples, n_rows = draw_samples(points, others, cuts)
+    chosen, samples, n_rows = draw_samples(points, others, cuts, eps, weights)
     return plan_samples(samples, n_rows, eps, metric, weights, chosen, max_pairs)
 
 
@@ -133,7 +133,7 @@ def plan_pairs(
     max_pairs: float,
 ) -> PairsPlan:
     """As :func:`plan_frames`; in many dimensions by pairs of blocks, where that costs less than sweeps."""
-    chosen, samples, n_rows = draw_samples(points, others, cuts)
+    chosen, samples, n_rows = draw_samples(points, others, cuts, eps, weights)
     if cuts is None and weights is None:
         width = max(each.coordinate_bytes for each in (points, others or points))
         blocks = plan_block_join(samples, n_rows, width, eps, metric, chosen, max_pairs)
@@ -227,8 +227,20 @@ class Drawn(NamedTuple):
     n_rows: list[int]
 
 
-def draw_samples(points: Points, others: Points | None, cuts: Cuts | None) -> Drawn:
-    """Choose the cuts, by default those of the jobs, with fewer parts for little work; sample each side."""
+def draw_samples(
+    points: Points,
+    others: Points | None,
+    cuts: Cuts | None,
+    eps: float | ArrayLike = 1.0,
+    weights: ArrayLike | None = None,
+) -> Drawn:
+    """Choose the cuts, by default those of the jobs, with fewer parts for little work; sample each side.
+
+    Parameters
+    ----------
+    eps, weights : of the join. Where they are one per dimension, they alone say how many dimensions whole
+        points have of which there are none.
+    """
     n_rows = [points.n] if others is None else [points.n, others.n]
     n = sum(n_rows)
     drawn = cuts or cuts_of(RunParams(), n, 1)
@@ -236,6 +248,9 @@ def draw_samples(points: Points, others: Points | None, cuts: Cuts | None) -> Dr
     with_rows = [each for each in samples if len(each[0])] or samples[:1]
     dimensions = [coordinates.shape[1] for _, coordinates in with_rows]
     check_dimensions(**dict(zip(("left", "right"), dimensions, strict=False)))
+    if not n and points.reading.dimensions is None and (others or points).reading.dimensions is None:
+        told = [as_array("eps", eps).shape, () if weights is None else as_array("weights", weights).shape]
+        dimensions = [*(shape[0] for shape in told if any(shape)), *dimensions]
     if cuts is None:
         fitted = replace(cuts_of(RunParams(), n, dimensions[0]), least_part_seconds=_MIN_PART_SECONDS)
         if fitted.sample_rows > drawn.sample_rows:  # for very many parts
