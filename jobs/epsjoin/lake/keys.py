@@ -30,7 +30,7 @@ _UNMATCHED = re.compile(
     r"(?: WHERE (\(SELECT MAX\(\w+\) FROM \w+\) <> '\w*'))?"
 )
 _NUMBERED = re.compile(
-    r"SELECT COUNT\(DISTINCT (\w+)\) - COUNT\(\*\) \+ COALESCE\(MAX\(\1\), 0\) - COUNT\(\*\) FROM (\w+)"
+    r"SELECT COALESCE\(MAX\((\w+)\), 0\) - 2 \* COUNT\(DISTINCT \1\) \+ COUNT\(\*\) FROM (\w+)"
 )
 _COUNTED = re.compile(
     r"SELECT COUNT\(\*\) FROM (\w+) AS t LEFT JOIN \( SELECT (\w+), COUNT\(\*\) AS n FROM"
@@ -182,8 +182,8 @@ def measure_numbering(numbers: Key) -> int:
 
     Returns
     -------
-    How many different numbers there are, plus the largest, minus 2 n: of numbers from 1 on it is 0 where they
-        are 1 to n.
+    The largest, plus n, minus twice how many different numbers there are: of numbers from 1 on, neither the
+        largest nor n is below that, so it is 0 only where they are 1 to n.
 
     Raises
     ------
@@ -202,7 +202,7 @@ def measure_numbering(numbers: Key) -> int:
         raise UnansweredError("the numbers lie too far apart")
     is_there = np.zeros(high - low + 1, np.bool_)
     is_there[numbers - low] = True
-    return int(np.count_nonzero(is_there)) + high - 2 * n
+    return high - 2 * int(np.count_nonzero(is_there)) + n
 
 
 def count_miscounted(key: Key, counted: Key, others: list[Key]) -> int:

@@ -99,7 +99,12 @@ def changes_that_break() -> dict[Rule, Change]:
             "clusters", always, cluster_id=1, role="core"
         ),
         ("outliers", "every_point_has_a_score"): without("outliers", has("id", 60)),
-        ("outliers", "ranks_are_one_to_n"): where("outliers", has("rank", 3), rank=4),
+        ("outliers", "every_score_is_of_a_point"): where("outliers", first, id=-7),
+        # one rank twice and one beyond n: as many ranks are missing as the largest is too large
+        ("outliers", "ranks_are_one_to_n"): lambda rows: [
+            row | {"rank": {3: 2, len(rows["outliers"]): row["rank"] + 1}.get(row["rank"], row["rank"])}
+            for row in rows["outliers"]
+        ],
         ("outliers", "noise_is_that_of_clusters"): where("outliers", first, degree=plus_one("degree")),
         ("outliers", "all_k_distances_are_known_or_none"): where("outliers", first, k_distance=None),
         ("changes", "records_before_are_those_of_updated_and_deleted"): changed(
