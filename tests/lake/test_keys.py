@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -199,6 +203,12 @@ def test_read_key__reads_a_column_of_all_files_in_their_order_and_refuses_others
     newer = schema.append(pa.field("weight", pa.int64()))  # a column that came into the contract later
     with pytest.raises(UnansweredError, match="weight is missing in a row"):
         read_key(location, files, newer, "weight")
+    by_others = Path(urlsplit(location).path) / files[0].path
+    columns = {"left_id": pa.array([None], pa.int64()), "right_id": [10], "distance": [0.5]}
+    pq.write_table(pa.table(columns), by_others)
+    here = replace(files[0], size=by_others.stat().st_size)
+    with pytest.raises(UnansweredError, match="left_id is missing in a row"):
+        read_key(location, [here], schema, "left_id")
 
 
 def columns_of(ids: list[int]) -> dict[str, list[int]]:

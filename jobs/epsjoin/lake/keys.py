@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from epsjoin.lake.parquet import File, read_file
+from epsjoin.lake.parquet import File, stream_file
 from epsjoin.lake.questions import Questions, UnansweredError
 
 Key = NDArray[np.int64]
@@ -37,6 +37,8 @@ _COUNTED = re.compile(
     r" \(SELECT (\w+) AS \2 FROM (\w+) UNION ALL SELECT (\w+) FROM \4\) GROUP BY \2 \) AS p"
     r" ON t\.\2 = p\.\2 WHERE t\.(\w+) <> COALESCE\(p\.n, 0\) \+ 1"
 )
+_BATCH_ROWS = 1 << 18
+"""Maximum number of rows of a key that are read from a file at a time."""
 _MAX_FLAGS_PER_ROW = 8
 """Maximum number of whole numbers between the smallest and the largest key, for each row of both tables."""
 
@@ -113,8 +115,15 @@ def read_key(location: str, files: Sequence[File], schema: pa.Schema, name: str)
     """
     if name not in schema.names or not pa.types.is_signed_integer(schema.field(name).type):
         raise UnansweredError(f"{name} is no column of whole numbers")
-    parts = [read_file(location, file, schema, [name])[name] for file in files]
-    values = pa.chunked_array([chunk for part in parts for chunk in part.chunks], schema.field(name).type)
+    wanted = pa.schema([schema.field(name)])
+    values = pa.chunked_array(
+        [
+            batch.column(0)
+            for file in files
+            for batch in stream_file(location, file, wanted, _BATCH_ROWS, whole=schema)
+        ],
+        wanted[0].type,
+    )
     if values.null_count:
         raise UnansweredError(f"{name} is missing in a row")
     return np.asarray(values.to_numpy(), np.int64)
