@@ -1,6 +1,6 @@
 # Everything that is done with this project, by name. Needs Python 3.11, 3.12 or 3.13, a JDK 17 and make.
 # to the shell, make or Java other letters of ASCII mean something: blanks, quotes, %, and a colon in a class path
-ifneq ($(findstring *,$(shell pwd | LC_ALL=C tr -c '[:alnum:]/._=@+~\200-\377\n-' '*')),)
+ifneq ($(findstring *,$(shell pwd -P | LC_ALL=C tr -c '[:alnum:]/._=@+~\200-\377\n-' '*')),)
 $(error the folder of the project is "$(CURDIR)", but its path may have letters, digits and /._=@+~- alone: move it)
 endif
 # The newest Python is taken; where no supported one works, any python3 runs the doctor, which says so.

@@ -74,6 +74,27 @@ def test_make__works_in_a_folder_of_letters_of_any_alphabet(tmp_path: Path) -> N
     assert "setup" in run(folder, "make", "help")
 
 
+def test_make__judges_the_folder_itself_and_not_a_link_to_it(tmp_path: Path) -> None:
+    """``CURDIR``, of which the other paths are made, is the folder that a link leads to."""
+    for folder, link in (("two words", "clean"), ("tidy", "a link")):
+        (tmp_path / folder).mkdir()
+        shutil.copy(PROJECT / "Makefile", tmp_path / folder)
+        (tmp_path / link).symlink_to(folder)
+    odd, tidy = (
+        subprocess.run(
+            ["make", "help"],
+            cwd=tmp_path / link,
+            env={**os.environ, "PWD": str(tmp_path / link)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        for link in ("clean", "a link")
+    )
+    assert f'the folder of the project is "{tmp_path / "two words"}", but' in odd.stderr
+    assert "setup" in tidy.stdout
+
+
 def test_make_doctor__runs_by_any_python3_where_no_supported_one_is(tools: Path) -> None:
     write_script(tools / "python3", 'echo "by python3: $*"')
     said = run(PROJECT, "make", "doctor", path=tools)
