@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from typing import Any
@@ -11,7 +12,7 @@ from airflow.exceptions import ParamValidationError
 from airflow.sdk import DAG
 from airflow.utils.session import create_session
 from sqlalchemy import inspect
-from sqlalchemy.exc import OperationalError
+from sqlalchemy.exc import DatabaseError
 
 from lake import AIRFLOW, TAG, check_lake_uri, find_lake_uri
 from run_params import name_unknown
@@ -51,11 +52,12 @@ def check_database() -> None:
         database = engine.url.render_as_string(hide_password=True)
         try:
             is_made = inspect(engine).has_table("dag_run")
-        except OperationalError as error:
-            raise Refusal(
-                f"Airflow's database {database} cannot be opened ({error.orig}); set AIRFLOW_HOME to a "
-                "folder in which this user may write"
-            ) from None
+        except DatabaseError as error:
+            remedy = "start it, or correct AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
+            if database == f"sqlite:///{os.environ['AIRFLOW_HOME']}/airflow.db":  # of bin/airflow
+                remedy = "set AIRFLOW_HOME to another folder, in which this user may write"
+            why = " ".join(str(error.orig).split())  # PostgreSQL's are several lines
+            raise Refusal(f"Airflow's database {database} cannot be opened ({why}); {remedy}") from None
     if not is_made:
         raise Refusal(
             f"Airflow has no tables yet in {database}; make them by {AIRFLOW} setup, or unset "

@@ -295,6 +295,34 @@ def test_airflow__without_a_database_says_what_to_do(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("database", "said"),
+    [
+        ("postgresql+psycopg2://u:secret@127.0.0.1:9/x", "cannot be opened (connection to server at"),
+        ("sqlite:///{folder}/own.db", "cannot be opened (file is not a database)"),
+    ],
+)
+def test_airflow__with_a_database_of_ones_own_that_cannot_be_opened_names_its_setting(
+    tmp_path: Path, database: str, said: str
+) -> None:
+    """``AIRFLOW_HOME`` does not decide about it."""
+    (tmp_path / "airflow.cfg").touch()
+    (tmp_path / "own.db").write_text("no database at all " * 100)
+    done = run(
+        "airflow",
+        *["run", "navaids", "2023-06-01"],
+        AIRFLOW_HOME=str(tmp_path),
+        AIRFLOW_CONFIG=str(tmp_path / "airflow.cfg"),
+        AIRFLOW__DATABASE__SQL_ALCHEMY_CONN=database.format(folder=tmp_path),
+    )
+    assert done.returncode == 2
+    (line,) = (line for line in done.stderr.splitlines() if "cannot be opened" in line)
+    assert said in line
+    assert "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN" in line
+    assert "secret" not in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_airflow__without_its_environment_says_what_to_do(tmp_path: Path) -> None:
     done = run("airflow", "version", AIRFLOW_VENV=str(tmp_path))
     assert done.returncode == 1
