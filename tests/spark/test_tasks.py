@@ -133,6 +133,6 @@ def test_summarize_error__of_a_full_disk_names_the_folder_and_what_to_do(
         "\tat java.base/sun.nio.ch.FileDispatcherImpl.write0(Native Method)"
     )
     assert summarize_error(error) == (
-        "Spark cannot write its temporary files in /scratch (java.io.IOException: No space left on device); "
-        "make room there, or set SPARK_LOCAL_DIRS to a folder on another disk"
+        "Spark cannot write its temporary files in /scratch,/more (java.io.IOException: No space left on "
+        "device); make room there, or set SPARK_LOCAL_DIRS to a folder on another disk"
     )

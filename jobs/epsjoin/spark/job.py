@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import signal
 import sys
+import tempfile
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,7 +21,6 @@ from epsjoin.errors import EpsjoinError, NothingToDoError
 from epsjoin.lake import delta_log, slices
 from epsjoin.lake.arguments import add_lake, check_writable, open_lake, parse_run
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.local.scratch import scratch_root
 from epsjoin.params import RunParams
 from epsjoin.spark import scan
 from epsjoin.spark.arrow import keep_pandas_out
@@ -172,8 +173,9 @@ def summarize_error(error: Exception) -> str:
     if told.startswith("java.io.") and any(
         reason in told for reason in _NO_ROOM
     ):  # tables are not the JVM's to write
+        folders = os.environ.get("SPARK_LOCAL_DIRS") or tempfile.gettempdir()  # of several, any may be full
         return (
-            f"Spark cannot write its temporary files in {scratch_root()} ({told}); make room there, or set "
+            f"Spark cannot write its temporary files in {folders} ({told}); make room there, or set "
             "SPARK_LOCAL_DIRS to a folder on another disk"
         )
     return told
