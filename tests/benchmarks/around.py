@@ -141,7 +141,7 @@ SETS: Mapping[str, Callable[[Path], Input]] = {
     "navaids": navaids,
     "landmarks": landmarks,
     "cad16L": partial(cad, 1),
-    "cad16L, wide eps": partial(cad, 1, steps=TABLES_ALONE, eps=WIDE_EPS),
+    "cad16L, wide eps": partial(cad, 1, eps=WIDE_EPS),
     "cad16L x 4": partial(cad, 4),
     "cad16L x 16": partial(cad, 16, format_="parquet", steps=TABLES_ALONE),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,7 +21,7 @@ from epsjoin.contracts.expected import rules_of
 from epsjoin.contracts.sources import load_source
 from epsjoin.contracts.tables import load_table
 from epsjoin.lake import slices, targets, transactions
-from epsjoin.lake.keys import Keys, read_key
+from epsjoin.lake.keys import KeyColumns, KeyQuestions, find_keys
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.questions import UnansweredError
 from epsjoin.paths import CONTRACTS
@@ -42,17 +43,25 @@ IF = " WHERE (SELECT MAX(w) FROM c) <> 'this'"
 
 
 class Tables:
-    """Tables in memory; each column may be read once."""
+    """Tables in memory, whose rows come two at a time; columns are looked for once."""
 
     def __init__(self, **tables: dict[str, list[int]]) -> None:
         self.tables = tables
         self.texts: dict[str, dict[str, str | None]] = {"c": {"w": "other"}, "join_plan": {"kind": "planned"}}
-        self.has_read: set[tuple[str, str]] = set()
+        self.found: set[tuple[str, tuple[str, ...]]] = set()
+        self.times_read: Counter[str] = Counter()
 
-    def read(self, table: str, name: str) -> NDArray[np.int64]:
-        assert (table, name) not in self.has_read
-        self.has_read.add((table, name))
-        return np.array(self.tables[table][name], np.int64)
+    def find(self, table: str, names: tuple[str, ...]) -> KeyColumns:
+        assert (table, names) not in self.found
+        self.found.add((table, names))
+        columns = [np.array(self.tables[table][name], np.int64) for name in names]
+
+        def batches() -> Iterator[list[NDArray[np.int64]]]:
+            self.times_read[table] += 1
+            for i in range(0, len(columns[0]) + 1, 2):  # the last batch may have no row
+                yield [column[i : i + 2] for column in columns]
+
+        return KeyColumns(len(columns[0]), batches)
 
     def number(self, query: str) -> float | None:
         """Whether a condition holds, asked by one query for a text."""
@@ -64,52 +73,69 @@ class Tables:
         return float(self.texts[table][column] not in (text, None))
 
 
-def keys_of(**tables: dict[str, list[int]]) -> Keys:
+def keys_of(**tables: dict[str, list[int]]) -> KeyQuestions:
     held = Tables(**tables)
-    return Keys(held.read, held)
+    return KeyQuestions(held.find, held)
 
 
 @given(st.lists(st.tuples(IDS, IDS), max_size=12))
 def test_keys__count_the_rows_whose_key_another_row_has(rows: list[tuple[int, int]]) -> None:
     keys = keys_of(a={"x": [x for x, _ in rows], "y": [y for _, y in rows]})
     for names, of in (("`x`", [(x,) for x, _ in rows]), ("`x`, `y`", rows)):
-        expected = sum(n for n in Counter(of).values() if n > 1)
-        width = sum((max(column) - min(column)).bit_length() for column in zip(*of, strict=True))
-        if width > 64:
-            with pytest.raises(UnansweredError, match="too wide"):
-                keys.number(UNIQUE.format(names))
-        else:
-            assert keys.number(UNIQUE.format(names)) == expected
+        assert keys.number(UNIQUE.format(names)) == sum(n for n in Counter(of).values() if n > 1)
+
+
+def test_keys__that_have_the_same_hash_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ranges of both columns together take more than 64 bits; all rows have one hash."""
+    monkeypatch.setattr("epsjoin.lake.keys._mix", np.zeros_like)
+    rows = [(LEAST, 1), (MOST, 2), (LEAST, 2), (MOST, 2), (0, MOST), (LEAST, 1), (LEAST, 1)]
+    keys = keys_of(a={"x": [x for x, _ in rows], "y": [y for _, y in rows]})
+    assert keys.number(UNIQUE.format("`x`, `y`")) == 5
 
 
 @given(st.lists(IDS, max_size=12), st.lists(IDS, max_size=12))
 def test_keys__count_the_rows_whose_key_is_in_no_other_row(x: list[int], z: list[int]) -> None:
     keys = keys_of(a={"x": x}, b={"z": z})
-    if x and z and max(z) - min(z) >= 8 * (len(x) + len(z)):
-        with pytest.raises(UnansweredError, match="too far apart"):
-            keys.number(ANTI)
-    else:
-        assert keys.number(ANTI) == sum(each not in z for each in x)
+    assert keys.number(ANTI) == sum(each not in z for each in x)
+
+
+@pytest.mark.parametrize("query", [ANTI, NUMBERED, COUNTED])
+def test_keys__leave_many_that_lie_far_apart_to_the_engine(
+    query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("epsjoin.lake.keys._MAX_SORTED", 1)
+    far = {"x": [LEAST, MOST], "y": [1, 1], "z": [LEAST, MOST], "l": [LEAST, 3], "r": [MOST, 4]}
+    with pytest.raises(UnansweredError, match="far apart"):
+        keys_of(a=far, b=far).number(query)
 
 
 @pytest.mark.parametrize(("text", "number"), [("other", 2), ("this", 0), (None, 0)])
 def test_keys__count_such_rows_only_where_another_table_says_so(text: str | None, number: int) -> None:
     tables = Tables(a={"x": [1, 2, 3]}, b={"z": [2]})
     tables.texts["c"]["w"] = text
-    assert Keys(tables.read, tables).number(ANTI + IF) == number
+    assert KeyQuestions(tables.find, tables).number(ANTI + IF) == number
+
+
+def test_keys__are_kept_where_they_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three numbers of one table may be kept, four of the other are read by each question."""
+    monkeypatch.setattr("epsjoin.lake.keys._MAX_HELD", 3)
+    tables = Tables(a={"x": [1, 2, 3, 3]}, b={"z": [1, 2, 7]})
+    asked = KeyQuestions(tables.find, tables)
+    before = 0
+    for _ in range(2):
+        assert [asked.number(query) for query in (ANTI, UNIQUE.format("`x`"))] == [2, 2]
+        assert tables.times_read["b"] == 1
+        assert tables.times_read["a"] > before
+        before = tables.times_read["a"]
 
 
 @given(st.lists(st.integers(1, 5), max_size=5) | st.lists(IDS, max_size=5) | st.permutations(range(1, 6)))
 def test_keys__measure_how_far_rows_are_from_being_numbered(x: list[int]) -> None:
     keys = keys_of(a={"x": x})
-    if x and max(x) - min(x) >= 8 * len(x):
-        with pytest.raises(UnansweredError, match="too far apart"):
-            keys.number(NUMBERED)
-    else:
-        found = keys.number(NUMBERED)
-        assert found == max(x, default=0) - 2 * len(set(x)) + len(x)
-        if min(x, default=1) >= 1:
-            assert (found == 0) == (sorted(x) == list(range(1, len(x) + 1)))
+    found = keys.number(NUMBERED)
+    assert found == max(x, default=0) - 2 * len(set(x)) + len(x)
+    if min(x, default=1) >= 1:
+        assert (found == 0) == (sorted(x) == list(range(1, len(x) + 1)))
 
 
 @given(
@@ -121,12 +147,8 @@ def test_keys__count_the_rows_that_say_a_wrong_number_of_others(
 ) -> None:
     (x, y), (left, right) = (tuple(zip(*each, strict=True)) or ((), ()) for each in (rows, pairs))
     keys = keys_of(a={"x": x, "y": y}, b={"l": left, "r": right})
-    if x and max(x) - min(x) >= 8 * (len(x) + 2 * len(left)):
-        with pytest.raises(UnansweredError, match="too far apart"):
-            keys.number(COUNTED)
-    else:
-        among = Counter(left + right)
-        assert keys.number(COUNTED) == sum(says != among[each] + 1 for each, says in rows)
+    among = Counter(left + right)
+    assert keys.number(COUNTED) == sum(says != among[each] + 1 for each, says in rows)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +208,7 @@ def test_keys__answer_these_rules_of_the_contracts(table: str, answered: set[str
     assert found == dict.fromkeys(answered, 0)
 
 
-def test_read_key__reads_a_column_of_all_files_in_their_order_and_refuses_others(lake: Lake) -> None:
+def test_find_keys__reads_columns_of_all_files_in_their_order_and_refuses_others(lake: Lake) -> None:
     where, schema, location = Slice("pairs", RUN), lake.schema("pairs"), lake.location("pairs")
     into = targets.target_of(lake, where)
     written = [
@@ -195,20 +217,22 @@ def test_read_key__reads_a_column_of_all_files_in_their_order_and_refuses_others
     ]
     transactions.commit(lake, {where: [file for file in written if file]})
     files = slices.files_of(lake, where)
-    read = [read_key(location, files, schema, name).tolist() for name in ("left_id", "right_id")]
-    assert read == [[9, 5, 3], [10, 6, 8]]
+    keys = find_keys(location, files, schema, ["right_id", "left_id"])
+    for _ in range(2):
+        read = [[column.tolist() for column in columns] for columns in keys.batches()]
+        assert (keys.n_rows, read) == (3, [[[10], [9]], [[6, 8], [5, 3]]])
     for column in ("distance", "run", "no_column"):
         with pytest.raises(UnansweredError, match=column):
-            read_key(location, files, schema, column)
+            find_keys(location, files, schema, ["left_id", column])
     newer = schema.append(pa.field("weight", pa.int64()))  # a column that came into the contract later
     with pytest.raises(UnansweredError, match="weight is missing in a row"):
-        read_key(location, files, newer, "weight")
+        list(find_keys(location, files, newer, ["weight"]).batches())
     by_others = Path(urlsplit(location).path) / files[0].path
     columns = {"left_id": pa.array([None], pa.int64()), "right_id": [10], "distance": [0.5]}
     pq.write_table(pa.table(columns), by_others)
     here = replace(files[0], size=by_others.stat().st_size)
     with pytest.raises(UnansweredError, match="left_id is missing in a row"):
-        read_key(location, [here], schema, "left_id")
+        list(find_keys(location, [here], schema, ["right_id", "left_id"]).batches())
 
 
 def columns_of(ids: list[int]) -> dict[str, list[int]]:

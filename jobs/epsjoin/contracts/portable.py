@@ -58,6 +58,39 @@ def to_datafusion(query: str, types: Mapping[str, Mapping[str, str]]) -> str | N
     return _translate(query, tuple((table, tuple(of.items())) for table, of in named.items()))
 
 
+def rows_held(query: str, rows: Mapping[str, float]) -> float:
+    """Of how many rows an engine has to remember something until a query is answered, at most.
+
+    A query that only filters and counts the rows of a table reads through them, also beside another table,
+    whose rows are in memory then; all others group or look up rows of every table that they name.
+
+    Parameters
+    ----------
+    query : a query of Spark's SQL.
+    rows : numbers of rows of the tables that it may name.
+    """
+    tree = sqlglot.parse_one(query, dialect=Spark4)
+    named = [
+        [rows.get(table.name, 0.0) for table in select.find_all(exp.Table) if table.parent_select is select]
+        for select in tree.find_all(exp.Select)
+    ]
+    is_simple = not any(map(_looks_up, tree.walk()))
+    return sum(sum(each) - (max(each, default=0.0) if is_simple else 0.0) for each in named)
+
+
+def _looks_up(node: exp.Expr) -> bool:
+    """Whether a form groups rows, or looks up those of another table."""
+    match node:
+        case exp.Group() | exp.Distinct() | exp.Union():
+            return True
+        case exp.Join():
+            is_of_all = node.args.get("on") in (None, exp.true())
+            return not is_of_all or any(node.args.get(part) for part in ("using", "side", "kind", "method"))
+        case exp.Subquery():
+            return isinstance(node.parent, exp.From | exp.Join)
+    return False
+
+
 @cache
 def _translate(query: str, types: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -> str | None:
     """As :func:`to_datafusion`, of what can be kept."""

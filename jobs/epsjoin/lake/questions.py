@@ -24,11 +24,13 @@ class Stored(NamedTuple):
     partition : names and values of the partition columns that the slice fixes.
     before : earlier runs whose rows queries find under the name of the table with ``_before`` behind it;
         ``None``: there is no such name.
+    n_rows : number of rows of the slice.
     """
 
     log: DeltaTable
     partition: Mapping[str, str]
     before: Sequence[str] | None = None
+    n_rows: int = 0
 
 
 class UnansweredError(Exception):

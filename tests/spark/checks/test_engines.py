@@ -7,8 +7,10 @@ import shutil
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
+from epsjoin.spark.checks import measuring
 from epsjoin.spark.checks.measuring import ask_driver, ask_spark
 from tests.spark.checks.stored import store
 
@@ -120,3 +122,32 @@ def test_driver__leaves_out_what_its_engine_cannot_answer(tmp_path: Path) -> Non
     assert ask_driver(stored, TYPES, beyond, read) == {}, "Spark stops with an error here"
     shutil.rmtree(tmp_path / "t1")
     assert ask_driver(stored, TYPES, {("t1", "gone"): "SELECT COUNT(*) FROM t1 WHERE i = 1"}, read) == {}
+
+
+def test_driver__reads_through_rows_of_which_it_would_not_remember_as_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five rows may be remembered: keys are counted, and large tables filtered, whatever their size."""
+    monkeypatch.setattr(measuring, "MAX_HELD_ROWS", 5)
+    large = pa.table({"run": ["r"] * 8, "i": [1, 1, 2, 3, 4, 5, 6, 9], "x": [0.5] * 7 + [4.0]})
+    small = pa.table({"run": ["r"] * 2, "j": [1, 2], "z": [3.0, 3.0]})
+    stored, find = store({"large": large, "small": small}, tmp_path, "r")
+    types = {
+        "large": {"run": "string", "i": "long", "x": "double"},
+        "small": {"run": "string", "j": "long", "z": "double"},
+    }
+    answered = {
+        "SELECT COALESCE(MAX(i), 0) - 2 * COUNT(DISTINCT i) + COUNT(*) FROM large": 3.0,
+        "SELECT COUNT(*) FROM large AS t LEFT ANTI JOIN small AS o ON t.i = o.j": 5.0,
+        "SELECT COUNT(*) FROM large AS t JOIN (SELECT MAX(j) AS m FROM small) AS s WHERE t.i = s.m": None,
+        "SELECT COUNT(*) FROM large AS t JOIN small AS s WHERE t.x > s.z": 2.0,
+        "SELECT COUNT(*) FROM small WHERE j < (SELECT COUNT(*) FROM large)": 2.0,
+        "SELECT COUNT(DISTINCT i) FROM large": None,
+        "SELECT COUNT(DISTINCT j) FROM small": 2.0,
+        "SELECT COUNT(*) FROM large AS t JOIN small AS s ON t.i = s.j": None,
+    }
+    asked = {("large", query): query for query in answered}
+    expected = {("large", query): number for query, number in answered.items() if number is not None}
+    assert ask_driver(stored, types, asked, find) == expected
+    monkeypatch.setattr(measuring, "MAX_HELD_ROWS", 10)
+    assert list(ask_driver(stored, types, asked, find)) == list(asked)

@@ -12,11 +12,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from epsjoin.contracts.expected import rules_of
-from epsjoin.contracts.portable import to_datafusion
+from epsjoin.contracts.portable import rows_held, to_datafusion
 from epsjoin.contracts.row_rules import rule_conditions
 from epsjoin.contracts.tables import TableContract
 from epsjoin.lake import parquet, slices
-from epsjoin.lake.keys import Key, Keys, ReadKey, read_key
+from epsjoin.lake.keys import FindKeys, KeyColumns, KeyQuestions, find_keys
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.measure import Measured, add_measured, measure_rows, measure_schema
 from epsjoin.lake.parquet import File
@@ -25,11 +25,17 @@ from epsjoin.spark import scan, tasks
 from epsjoin.spark.job import Job
 from epsjoin.spark.stored import MAX_THREADS, scan_files
 
-MAX_ROWS = 3 << 24
-"""Maximum number of rows, of all tables together, about which the driver answers by itself."""
+MAX_ROWS = 1 << 28
+"""Maximum number of rows, of all tables together, about whose keys the driver answers by itself."""
+
+MAX_HELD_ROWS = 1 << 24
+"""Maximum number of rows of which the driver's engine remembers something for a question: 60 bytes a row."""
+
+_MAX_KEPT_ROWS = 1 << 23
+"""Maximum number of rows of a table whose columns are kept for several questions: 8 to 16 bytes a number."""
 
 _MAX_QUESTIONS_AT_ONCE = 2
-"""Maximum number of questions that the driver works on at a time, each in the memory that its tables take."""
+"""Maximum number of questions that the driver works on at a time."""
 
 Numbers = dict[str, Measured]
 """What was measured of a table, by the names of the expectations."""
@@ -61,7 +67,8 @@ class Table:
             See :func:`epsjoin.lake.slices.files_of`.
         """
         log, files = slices.log_and_files(lake, where)
-        return cls(lake.contract(where.table), where, Stored(log, where.partition), files)
+        stored = Stored(log, where.partition, n_rows=sum(file.rows for file in files))
+        return cls(lake.contract(where.table), where, stored, files)
 
     def check_footers(self, lake: Lake) -> None:
         """Check the footers of the files, where the pages are not read by :func:`measure_columns`.
@@ -113,8 +120,9 @@ def measure_rules(
 
     A rule whose query returns null measures infinity.
 
-    Where the tables have few rows together, the driver answers what means the same to its engine as to Spark
-    (:mod:`epsjoin.contracts.portable`). Spark answers the rest.
+    The driver answers what asks about keys that are few enough to be counted in its memory. It answers, too,
+    what means the same to its engine as to Spark (:mod:`epsjoin.contracts.portable`) and takes little memory.
+    Spark answers the rest.
 
     Parameters
     ----------
@@ -134,7 +142,7 @@ def measure_rules(
         if rule.name not in rule_conditions(tables[name].contract)
     }
     answers: Answers = {}
-    if sum(file.rows for table in tables.values() for file in table.files) <= MAX_ROWS:
+    if sum(table.stored.n_rows for table in tables.values()) <= MAX_ROWS:
         types = {
             each: {c.name: c.type for c in table.contract.columns}
             for name, table in tables.items()
@@ -142,12 +150,12 @@ def measure_rules(
         }
         stored = {name: table.stored._replace(before=table.before) for name, table in tables.items()}
 
-        def read(name: str, column: str) -> Key:
+        def find(name: str, columns: Sequence[str]) -> KeyColumns:
             if name not in tables:
                 raise UnansweredError(f"{name} is not among the tables")
-            return read_key(job.lake.location(name), tables[name].files, job.lake.schema(name), column)
+            return find_keys(job.lake.location(name), tables[name].files, job.lake.schema(name), columns)
 
-        answers = ask_driver(stored, types, queries, read)
+        answers = ask_driver(stored, types, queries, find)
     if rest := {key: query for key, query in queries.items() if key not in answers}:
         frames = {name: scan.read(job.spark, job.lake, table.where) for name, table in tables.items()}
         frames |= {name: job.spark.createDataFrame(rows) for name, rows in (views or {}).items()}
@@ -173,29 +181,34 @@ def ask_driver(
     tables: Mapping[str, Stored],
     types: Mapping[str, Mapping[str, str]],
     queries: Mapping[Query, str],
-    read: ReadKey,
+    find: FindKeys,
 ) -> Answers:
     """Ask on the driver, about keys NumPy, else its engine; what neither can answer is missing.
 
-    Columns that several queries name are read once.
+    So is what the engine would have to remember too many rows for. Columns of tables with few rows that
+    several queries name are read once.
 
     Parameters
     ----------
     tables : the slices that queries may name.
     types : physical types of contracts by table and column.
     queries : Spark's SQL by what it is asked for.
-    read : reads keys.
+    find : finds keys.
     """
     answers: Answers = {}
+    rows = {name: stored.n_rows for name, stored in tables.items()}
+    rows |= {f"{name}_before": rows[name] * len(stored.before or ()) for name, stored in tables.items()}
     with suppress(UnansweredError):
         engine = Questions(tables)
-        answers |= _answers_of(Keys(read, engine).number, queries)
+        answers |= _answers_of(KeyQuestions(find, engine).number, queries)
         rest = {
             key: translated
             for key, query in queries.items()
-            if key not in answers and (translated := to_datafusion(query, types)) is not None
+            if key not in answers
+            and rows_held(query, rows) <= MAX_HELD_ROWS
+            and (translated := to_datafusion(query, types)) is not None
         }
-        engine.hold(rest.values(), types)
+        engine.hold(rest.values(), {name: types[name] for name in types if rows[name] <= _MAX_KEPT_ROWS})
         answers |= _answers_of(engine.number, rest)
     return answers
 
