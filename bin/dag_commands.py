@@ -41,7 +41,7 @@ from intervals import NoIntervalError
 from lake import TAG
 
 INTERRUPTED = 128 + signal.SIGINT
-"""Exit code after Ctrl-C, as shells have it."""
+"""Exit code after Ctrl-C, as shells have it; that of the jobs (``epsjoin.errors``), too."""
 
 
 def main(argv: Sequence[str]) -> int:

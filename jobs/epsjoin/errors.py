@@ -1,15 +1,19 @@
 """All errors that epsjoin raises on purpose, each with the exit code of a job that ends with it.
 
 The exit code tells the orchestrator what to do: after 1 another try may help, after 2 to 4 it does not,
-and 5 means that there was nothing to do.
+5 means that there was nothing to do, and 130 that Ctrl-C ended it.
 """
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from epsjoin.console import printable
+
+INTERRUPTED = 128 + signal.SIGINT
+"""Exit code of a job or a command that Ctrl-C ended, as shells have it."""
 
 MAX_MESSAGE = 2000
 """Maximum number of characters of a message that are shown."""

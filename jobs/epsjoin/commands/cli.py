@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import signal
 import sys
 from collections.abc import Sequence
 
 from epsjoin.commands import doctor
-from epsjoin.errors import EpsjoinError, needing_extra
+from epsjoin.errors import INTERRUPTED, EpsjoinError, needing_extra
 
 USAGE = """usage: epsjoin COMMAND ...
 
@@ -65,7 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return int(importlib.import_module(MODULES[command]).main(arguments[1:]))
     except KeyboardInterrupt:
         print(f"epsjoin {command}: interrupted", file=sys.stderr)
-        return 128 + signal.SIGINT  # as shells have it
+        return INTERRUPTED
     except EpsjoinError as error:
         print(f"epsjoin {command}: {error}", file=sys.stderr)
         return error.exit_code

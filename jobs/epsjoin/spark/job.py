@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
 import sys
 import tempfile
 import traceback
@@ -17,7 +16,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from epsjoin.console import printable
-from epsjoin.errors import EpsjoinError, NothingToDoError
+from epsjoin.errors import INTERRUPTED, EpsjoinError, NothingToDoError
 from epsjoin.lake import delta_log, slices
 from epsjoin.lake.arguments import add_lake, check_writable, open_lake, parse_run
 from epsjoin.lake.lake import Lake, Slice
@@ -53,9 +52,6 @@ class Job:
         """The session."""
         return self.session()
 
-
-INTERRUPTED = 128 + signal.SIGINT
-"""Exit code of a job that Ctrl-C ended, as shells have it."""
 
 Step = Callable[[Job], Mapping[str, float]]
 """The work of one job: it reads slices of tables, replaces others, and returns its counters."""
