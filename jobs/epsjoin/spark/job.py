@@ -24,7 +24,7 @@ from epsjoin.params import RunParams
 from epsjoin.spark import scan
 from epsjoin.spark.arrow import keep_pandas_out
 from epsjoin.spark.cost import Meter
-from epsjoin.spark.session import get_session, heed_interrupt, is_interrupted
+from epsjoin.spark.session import get_session, heed_interrupt, say_if_interrupted
 
 
 @dataclass(frozen=True)
@@ -119,12 +119,12 @@ def run_job(
     except KeyboardInterrupt:
         return INTERRUPTED
     except EpsjoinError as error:
-        if is_interrupted(interrupted):
+        if say_if_interrupted(interrupted):
             return INTERRUPTED
         print(f"{name}: {error}", file=sys.stderr)
         return error.exit_code
     except Exception as error:  # noqa: BLE001 - any other error becomes one sentence and exit code 1
-        if is_interrupted(interrupted):
+        if say_if_interrupted(interrupted):
             return INTERRUPTED
         traceback.print_exc()
         print(f"{name}: {printable(summarize_error(error))}", file=sys.stderr)

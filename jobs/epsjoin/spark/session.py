@@ -51,10 +51,11 @@ def heed_interrupt(sentence: str) -> None:
         signal.signal(signal.SIGINT, interrupt)
 
 
-def is_interrupted(sentence: str) -> bool:
+def say_if_interrupted(sentence: str) -> bool:
     """Whether this process or Spark's JVM was told to end, of which an error is but a consequence.
 
-    By Ctrl-C both are. By a signal to spark-submit alone the JVM is; then the sentence is said here.
+    By Ctrl-C both are. By a signal to spark-submit alone the JVM is; nobody has said the sentence then, and
+    it is said here.
     """
     active = SparkContext._active_spark_context
     if not _interrupted.is_set() and active is not None:
