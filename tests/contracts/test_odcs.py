@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import lake
-from epsjoin.contracts.odcs import SNAKE_CASE, custom_properties, read_contract
+from epsjoin.contracts.names import SNAKE_CASE
+from epsjoin.contracts.odcs import custom_properties, read_contract
 from epsjoin.errors import ContractError
 from tests.contracts.broken import broken
 

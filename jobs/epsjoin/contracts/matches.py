@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from epsjoin.contracts.odcs import SNAKE_CASE, Column, check_choice
+from epsjoin.contracts.names import SNAKE_CASE
+from epsjoin.contracts.odcs import Column, check_choice
 from epsjoin.contracts.source_columns import TIMES
 from epsjoin.errors import ContractError
 from epsjoin.params import is_finite

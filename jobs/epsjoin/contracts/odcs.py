@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.resources
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """What reads YAML; that of libyaml, where it is there, takes an eighth of the time."""
-
-SNAKE_CASE = re.compile(r"[a-z][a-z0-9_]*")
-"""Names of data sets, of criteria of a match and of quality rules."""
 
 
 @dataclass(frozen=True)

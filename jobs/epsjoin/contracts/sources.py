@@ -5,7 +5,6 @@ A source's contract is ``data_contracts/<data set>.odcs.yaml``.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -15,8 +14,8 @@ from typing import Any
 
 from epsjoin.contracts.conditions import FORMS, Filter, UnknownFormError
 from epsjoin.contracts.matches import Match, check_partner, read_match
+from epsjoin.contracts.names import COLUMN_NAME, SNAKE_CASE
 from epsjoin.contracts.odcs import (
-    SNAKE_CASE,
     Column,
     check_choice,
     custom_properties,
@@ -73,9 +72,6 @@ GUARD: Mapping[str, float | None] = {
     "left_out": 0.01,
 }
 """The guard's limits, which a contract may replace one by one; see :mod:`epsjoin.local.guard.judge`."""
-
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-"""Names that Delta, Spark and pyarrow understand alike: without dots, blanks and quotes."""
 
 
 @cache
@@ -271,7 +267,7 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
     if len({column.name.lower() for column in source.columns}) != len(source.columns):
         refuse("two columns have the same name (upper and lower case are the same to Spark)")
     for name, role in roles.items():
-        if not NAME.fullmatch(name):
+        if not COLUMN_NAME.fullmatch(name):
             refuse(
                 f"column {name!r}: a name begins with a letter, then come letters, digits, _ and -; what the "
                 "file calls the column may stand in physicalName"

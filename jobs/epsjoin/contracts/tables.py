@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from epsjoin.contracts.matches import Match
+from epsjoin.contracts.names import SNAKE_CASE
 from epsjoin.contracts.odcs import (
-    SNAKE_CASE,
     Column,
     check_choice,
     key_of,

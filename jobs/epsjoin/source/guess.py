@@ -19,9 +19,10 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
+from epsjoin.contracts.names import COLUMN_NAME
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.source_columns import RESERVED, is_plain
-from epsjoin.contracts.sources import NAME, SourceContract
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source.records import FORMATS, Record, key_id, open_records
 from epsjoin.source.untyped import FoundColumns
@@ -324,6 +325,6 @@ def _give_name(guess: Guess, taken: set[str]) -> str:
     if guess.name == "id" and guess.type == "integer" and guess.is_unique:
         return "id"
     plain = re.sub(r"[^A-Za-z0-9]+", "_", guess.name).strip("_")
-    like = guess.name if NAME.fullmatch(guess.name) else plain if plain[:1].isalpha() else f"c_{plain}"
+    like = guess.name if COLUMN_NAME.fullmatch(guess.name) else plain if plain[:1].isalpha() else f"c_{plain}"
     names = (like if number == 1 else f"{like}_{number}" for number in count(1))
     return next(name for name in names if name.lower() not in (*RESERVED, *taken))

@@ -1,0 +1,11 @@
+"""How names in contracts are written."""
+
+from __future__ import annotations
+
+import re
+
+SNAKE_CASE = re.compile(r"[a-z][a-z0-9_]*")
+"""Names of data sets, of criteria of a match and of quality rules."""
+
+COLUMN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+"""Names of columns that Delta, Spark and pyarrow understand alike: without dots, blanks and quotes."""
