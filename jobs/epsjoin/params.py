@@ -21,6 +21,12 @@ WAYS_TO_EPS = ("eps", "pairs", "k_distance_quantile", "neighbours")
 ACCEPTABLE: tuple[str, ...] = tuple(_RULES["accept"]["items"]["enum"])
 """Checks of the guard whose findings a run may accept."""
 
+MATCH_HOW = ("inner", "left", "right", "outer")
+"""Whose best matches are asked for."""
+
+MATCH_TAKE = ("all", "one")
+"""How many of a row's best matches are returned."""
+
 
 def _choices(name: str) -> tuple[str, ...]:
     return tuple(choice for choice in _RULES[name]["enum"] if choice is not None)

@@ -19,10 +19,11 @@ from epsjoin.bestmatch.paging import PagedSearch
 from epsjoin.bestmatch.parquet import PagedFile
 from epsjoin.errors import ArgumentError
 from epsjoin.local.arguments import check_choice
-from epsjoin.local.bestmatch.batch import HOW, TAKE, BestPairs
+from epsjoin.local.bestmatch.batch import BestPairs
 from epsjoin.local.bestmatch.orders import Closest, Order, Own, orders_of
 from epsjoin.local.join.arrays import NO_ROW
 from epsjoin.local.sweep.sweeping import Counters, check_counters, check_n_jobs
+from epsjoin.params import MATCH_HOW, MATCH_TAKE
 
 
 def bestmatch_files(
@@ -160,8 +161,8 @@ def iter_bestmatch_files(
     Traceback (most recent call last):
     epsjoin.errors.ArgumentError: nowhere.parquet is no file
     """
-    check_choice("how", how, HOW)
-    check_choice("take", take, TAKE)
+    check_choice("how", how, MATCH_HOW)
+    check_choice("take", take, MATCH_TAKE)
     if not memory_mb > 0:
         raise ArgumentError(f"memory_mb must be above 0, not {memory_mb!r}")
     theirs = columns if right_columns is None else right_columns

@@ -16,10 +16,8 @@ from epsjoin.contracts.names import SNAKE_CASE
 from epsjoin.contracts.odcs import Column, check_choice
 from epsjoin.contracts.source_columns import TIMES
 from epsjoin.errors import ContractError
-from epsjoin.params import is_finite
+from epsjoin.params import MATCH_HOW, MATCH_TAKE, is_finite
 
-HOW = ("left", "right", "outer", "inner")
-TAKE = ("all", "one")
 OF_PLACES = "haversine"
 """The metric of a criterion whose columns are latitude and longitude; of the others: the difference."""
 UNIT_OF_TIME = "s"
@@ -161,8 +159,8 @@ def read_match(file: Path, body: Any, source: DataSet) -> Match:
     partner, how, take = body.get("with"), body.get("how", "left"), body.get("take", "all")
     if not isinstance(partner, str) or not SNAKE_CASE.fullmatch(partner) or partner == source.name:
         raise refuse(f"with must name another data set, not {partner!r}")
-    check_choice(f"{file}: match", "how", how, HOW)
-    check_choice(f"{file}: match", "take", take, TAKE)
+    check_choice(f"{file}: match", "how", how, MATCH_HOW)
+    check_choice(f"{file}: match", "take", take, MATCH_TAKE)
     given = body.get("criteria")
     if not isinstance(given, list) or not given:
         raise refuse("criteria must be a list of one criterion at least")

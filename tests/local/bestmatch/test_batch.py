@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from epsjoin import bestmatch_join
-from epsjoin.local.bestmatch.batch import HOW
+from epsjoin.params import MATCH_HOW
 from local.bestmatch.cases import KINDS, make_case
 from oracles import bestmatch as twin
 
@@ -24,7 +24,7 @@ def assert_is_the_definition(kind, seeds):
     for seed in seeds:
         case = make_case(kind, seed)
         best = case.best()
-        for how in HOW:
+        for how in MATCH_HOW:
             found = bestmatch_join(case.left, case.right, how=how, **case.arguments)
             expected = twin.joined(best, len(case.left), len(case.right), how)
             assert rows_of(found) == expected, (kind, seed, how)
@@ -51,7 +51,7 @@ def test_bestmatch_join__is_the_definition_in_2000_cases_for_each_how_and_kind(k
 
 def test_bestmatch_join__keeps_both_of_two_partners_at_one_distance():
     """Strictly better is meant of distances: by tuples, each of the two would dominate the other."""
-    for how in HOW:
+    for how in MATCH_HOW:
         best = bestmatch_join([[0.0]], [[-1.0], [1.0]], eps=2.0, how=how)
         assert (best.left.tolist(), best.right.tolist()) == ([0, 0], [0, 1])
         best = bestmatch_join([[0.0, 0.0]], [[-1.0, 1.0], [1.0, -1.0]], eps=2.0, how=how)

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from epsjoin import ArgumentError, BudgetError, Closest, Own, OwnOrder, Subset, bestmatch_join
 from epsjoin.local.bestmatch import candidates
-from epsjoin.local.bestmatch.batch import HOW
 from epsjoin.local.bestmatch.best import best_of
 from epsjoin.local.bestmatch.orders import orders_of
+from epsjoin.params import MATCH_HOW
 from local.bestmatch.cases import KINDS, make_case
 from oracles import examples
 
@@ -38,14 +38,14 @@ def random_table(seed, n, d):
 @given(st.sampled_from(KINDS), SEEDS)
 def test_kinds_of_joins__relate_as_their_names_say(kind, seed):
     case = make_case(kind, seed)
-    of = {how: bestmatch_join(case.left, case.right, how=how, **case.arguments) for how in HOW}
+    of = {how: bestmatch_join(case.left, case.right, how=how, **case.arguments) for how in MATCH_HOW}
     assert pairs_of(of["outer"]) == pairs_of(of["left"]) | pairs_of(of["right"])
     assert pairs_of(of["inner"]) <= pairs_of(of["left"]) & pairs_of(of["right"])
     for left, right, best_for in rows_of(of["outer"]):
         assert best_for == ((left, right) in pairs_of(of["left"])) + 2 * (
             (left, right) in pairs_of(of["right"])
         )
-    lonely = {how: [row for row in rows_of(of[how]) if not row[2]] for how in HOW}
+    lonely = {how: [row for row in rows_of(of[how]) if not row[2]] for how in MATCH_HOW}
     assert lonely["outer"] == lonely["left"] + lonely["right"]
     assert lonely["inner"] == []
 
@@ -63,7 +63,7 @@ def test_right__is_left_mirrored(d, n, m, seed):
 
 
 @examples(150)
-@given(st.sampled_from(KINDS), st.sampled_from(HOW), SEEDS)
+@given(st.sampled_from(KINDS), st.sampled_from(MATCH_HOW), SEEDS)
 def test_take_one__is_the_nearest_of_all_for_each_row(kind, how, seed):
     case = make_case(kind, seed)
     every = bestmatch_join(case.left, case.right, how=how, **case.arguments)
@@ -92,7 +92,7 @@ def test_take_one__is_the_nearest_of_all_for_each_row(kind, how, seed):
             assert row[1 - side] == partner or sums[row[:2]] < least + 1e-12
 
 
-@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("how", MATCH_HOW)
 def test_bestmatch_join__does_not_depend_on_blocks_or_threads(how, monkeypatch):
     left, right = np.round(random_table(1, 120, 3), 1), np.round(random_table(2, 150, 3), 1)
     whole = bestmatch_join(left, right, [0.1, 0.2, 0.3], how)
@@ -108,7 +108,7 @@ def test_bestmatch_join__does_not_depend_on_blocks_or_threads(how, monkeypatch):
 
 
 @pytest.mark.parametrize("d", [1, 3])
-@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("how", MATCH_HOW)
 def test_bestmatch_join__does_not_depend_on_the_order_of_rows(how, d):
     left, right = np.round(random_table(3, 300, d), 2), np.round(random_table(4, 200, d), 2)
     whole = bestmatch_join(left, right, 0.1, how)
@@ -136,7 +136,7 @@ def test_one_criterion__keeps_all_at_one_rounded_distance():
     assert best.right.tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("how", MATCH_HOW)
 @pytest.mark.parametrize(("n", "m"), [(0, 0), (0, 3), (3, 0)])
 def test_bestmatch_join__of_an_empty_side_has_no_pairs(n, m, how):
     for d, eps in ((1, 1.0), (2, 1.0), (2, math.inf)):

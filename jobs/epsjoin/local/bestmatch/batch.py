@@ -19,11 +19,8 @@ from epsjoin.local.bestmatch.orders import Closest, Order, Own, Subset, masks_of
 from epsjoin.local.bestmatch.take import one_of
 from epsjoin.local.join.arrays import NO_ROW
 from epsjoin.local.sweep.sweeping import Counters, add_counts, check_counters, check_n_jobs
+from epsjoin.params import MATCH_HOW, MATCH_TAKE
 
-HOW = ("inner", "left", "right", "outer")
-"""Whose best matches are asked for."""
-TAKE = ("all", "one")
-"""How many of a row's best matches are returned."""
 FOR_LEFT, FOR_RIGHT = 1, 2
 """Bits of ``best_for``."""
 
@@ -126,8 +123,8 @@ def bestmatch_join(
     The columns may be seconds and degrees. The right row 1 is nearer than row 2 in both; row 0 is nearer in
     degrees, row 1 in seconds. The left row 1 has no partner within 5 seconds.
     """
-    check_choice("how", how, HOW)
-    check_choice("take", take, TAKE)
+    check_choice("how", how, MATCH_HOW)
+    check_choice("take", take, MATCH_TAKE)
     max_candidates, threads = check_count("max_candidates", max_candidates, 0), check_n_jobs(n_jobs)
     counted = check_counters(counters)
     x, y = check_points("left", left), check_points("right", right)

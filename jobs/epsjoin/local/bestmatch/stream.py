@@ -18,12 +18,13 @@ from epsjoin.errors import ArgumentError
 from epsjoin.local.arguments import as_number, check_choice, check_lengths, check_points, int_column
 from epsjoin.local.bestmatch import watermarks
 from epsjoin.local.bestmatch.answers import Changes, Final, Recent, Standing, Work
-from epsjoin.local.bestmatch.batch import HOW, BestPairs
+from epsjoin.local.bestmatch.batch import BestPairs
 from epsjoin.local.bestmatch.candidates import Candidates
 from epsjoin.local.bestmatch.orders import Closest, Order, Subset, orders_of
 from epsjoin.local.bestmatch.waiting import AXIS, Side, StreamArea, StreamPairs, StreamRows, no_pairs
 from epsjoin.local.bestmatch.watermarks import Punctuated, Sorted, Watermark
 from epsjoin.local.sweep.sweeping import Counters, add_counts, check_counters
+from epsjoin.params import MATCH_HOW
 
 LATE = ("refuse", "count")
 """What is done with a row below its stream's watermark."""
@@ -150,7 +151,7 @@ class BestmatchStream(Generic[Answer]):
         max_age: float | None = None,
         counters: Counters | None = None,
     ) -> None:
-        check_choice("how", how, HOW)
+        check_choice("how", how, MATCH_HOW)
         check_choice("late", late, LATE)
         for name, order in (("left_order", left_order), ("right_order", right_order)):
             if not isinstance(order, (Sorted, watermarks.Within, watermarks.ReadAhead, Punctuated)):

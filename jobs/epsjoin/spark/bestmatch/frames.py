@@ -18,9 +18,9 @@ from epsjoin.lake.sample import Sample
 from epsjoin.lake.schemas import unquoted
 from epsjoin.lake.targets import Target, deleted_on_error
 from epsjoin.local.arguments import as_array, check_choice, check_count, check_dimensions
-from epsjoin.local.bestmatch.batch import HOW, TAKE
 from epsjoin.local.bestmatch.orders import Closest, Order, Subset, orders_of
 from epsjoin.local.plan.cuts import Cuts
+from epsjoin.params import MATCH_HOW, MATCH_TAKE
 from epsjoin.spark import scan
 from epsjoin.spark.bestmatch.distribute import match_frames, plan_match, result_schema
 from epsjoin.spark.bestmatch.matching import Matching
@@ -111,8 +111,8 @@ def bestmatch_join(
     ``bestmatch_join(a, b, eps=[30.0, 0.5], columns=["seconds", "size"])`` returns for each row of ``a`` those
     rows of ``b`` that no other one beats in both.
     """
-    check_choice("how", how, HOW)
-    check_choice("take", take, TAKE)
+    check_choice("how", how, MATCH_HOW)
+    check_choice("take", take, MATCH_TAKE)
     check_count("max_candidates", max_candidates, 0)
     named, n_words = _name_marks(orders)
     of_left, of_right = ([name for order in named for name in _marks(order)[side]] for side in (0, 1))
