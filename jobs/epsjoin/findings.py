@@ -80,7 +80,8 @@ class ValueChanges:
     n_values : number of distinct values of the run.
     new : values that no earlier run of the window has: value, points; the most frequent first, bounded.
     gone : values that left the window with its last interval: value, points (in that interval); likewise.
-    moved : values whose share differs most from that in the earlier runs: value, points, share, share_before.
+    moved : values whose fraction of the points differs most from that in the earlier runs: value, points,
+        fraction, fraction_before.
     n_new, n_gone : numbers of all of them.
     """
 
@@ -205,10 +206,10 @@ class Findings(RunFindings):
         the last rank of the points that only their ids order; nearest, the nearest points (id, key, label,
         distance each).
     k : the number of the neighbour whose distance is the k-distance.
-    k_distance, k_share : (c,) float64 each: ascending distances, and the fraction of the points whose k-th
-        neighbour lies within each.
-    other_eps : what other ε would yield, by ascending eps: eps, pairs, neighbours, share (fraction of the
-        points whose k-th neighbour lies within eps), is_chosen, is_knee (of the k-distance curve),
+    k_distance, k_distance_fraction : (c,) float64 each: ascending distances, and the fraction of the points
+        whose k-th neighbour lies within each.
+    other_eps : what other ε would yield, by ascending eps: eps, pairs, neighbours, fraction (of the
+        points, with their k-th neighbour within eps), is_chosen, is_knee (of the k-distance curve),
         is_measured (whether the sample has enough pairs to count); each number may be ``None``.
     run_before : the run before, that of ``comparison`` or, without one, the latest earlier run with points;
         "" if there is none.
@@ -252,7 +253,7 @@ class Findings(RunFindings):
     outliers: Sequence[Row]
     k: int
     k_distance: NDArray[np.float64]
-    k_share: NDArray[np.float64]
+    k_distance_fraction: NDArray[np.float64]
     other_eps: Sequence[Row]
     run_before: str
     trends: Sequence[Row]
@@ -268,7 +269,7 @@ class Findings(RunFindings):
             ("map_points", "map_cluster_ids"),
             ("curve_radius", "curve_pairs", "curve_in_fit"),
             ("cluster_sizes", "cluster_size_counts"),
-            ("k_distance", "k_share"),
+            ("k_distance", "k_distance_fraction"),
         ):
             lengths = [len(getattr(self, name)) for name in names]
             if len(set(lengths)) > 1:

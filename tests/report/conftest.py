@@ -78,7 +78,7 @@ def nothing(example: Findings) -> Findings:
         outliers=[],
         label="",
         k_distance=none,
-        k_share=none,
+        k_distance_fraction=none,
         other_eps=[],
         run_before="",
         trends=[],

@@ -11,8 +11,8 @@ def test_findings__refuse_arrays_of_different_length(example: Findings) -> None:
         dataclasses.replace(example, map_cluster_ids=example.map_cluster_ids[1:])
     with pytest.raises(ValueError, match="curve_radius, curve_pairs, curve_in_fit must have one length"):
         dataclasses.replace(example, curve_in_fit=example.curve_in_fit[1:])
-    with pytest.raises(ValueError, match="k_distance, k_share must have one length"):
-        dataclasses.replace(example, k_share=example.k_share[1:])
+    with pytest.raises(ValueError, match="k_distance, k_distance_fraction must have one length"):
+        dataclasses.replace(example, k_distance_fraction=example.k_distance_fraction[1:])
     with pytest.raises(ValueError, match="cluster_sizes, cluster_size_counts must have one length"):
         dataclasses.replace(example, cluster_sizes=example.cluster_sizes[1:])
 

@@ -303,10 +303,10 @@ def test_write_report__writes_page_pictures_and_summary(
 
 def test_page__compares_values_over_the_last_runs(example: Findings) -> None:
     row = {"value": "<b>TACAN</b>", "points": 7}
-    share = {**row, "value": "VOR", "share": 0.25, "share_before": 0.5}
+    moved = {**row, "value": "VOR", "fraction": 0.25, "fraction_before": 0.5}
     kinds = ValueChanges(
         column="type", n_intervals=12, n_runs=3, n_values=4, new=[row], gone=[{**row, "value": "LORAN"}],
-        moved=[share], n_new=1, n_gone=1,
+        moved=[moved], n_new=1, n_gone=1,
     )  # fmt: skip
     alone = dataclasses.replace(
         kinds, column="country", n_runs=1, new=[], gone=[], moved=[], n_new=0, n_gone=0

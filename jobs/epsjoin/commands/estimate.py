@@ -254,7 +254,7 @@ def _predict(
         exponent_low=None if fit is None else fit.power_law.interval_low,
         exponent_high=None if fit is None else fit.power_law.interval_high,
         note=note,
-        neighbours_wished=arguments.neighbours,
+        target_neighbours=arguments.neighbours,
         eps_for_neighbours=for_neighbours,
         why_not_neighbours=why_not_neighbours,
         max_pairs=arguments.max_pairs,

@@ -34,7 +34,7 @@ class Forecast:
         memory of a worker that joins it.
     pair_bytes : bytes of the pairs in memory.
     time : the unit that fits the time on one core: seconds, minutes, hours or days.
-    neighbours_wished, eps_for_neighbours, max_pairs, eps_for_max_pairs : what ``--neighbours`` and
+    target_neighbours, eps_for_neighbours, max_pairs, eps_for_max_pairs : what ``--neighbours`` and
         ``--max-pairs`` ask for, and the eps that yields it.
     why_not_neighbours, why_not_max_pairs : the reason why no eps yields it.
     """
@@ -51,7 +51,7 @@ class Forecast:
     exponent_low: float | None
     exponent_high: float | None
     note: str | None
-    neighbours_wished: float
+    target_neighbours: float
     eps_for_neighbours: float | None
     why_not_neighbours: str | None
     max_pairs: int | None
@@ -121,7 +121,7 @@ def describe(forecast: Forecast, allowed_pairs: int) -> Iterator[tuple[str, str]
         yield "time", f"{name} ({of_core}, {candidates}; without Spark's start and the writing of pairs)"
     if forecast.exponent is None:
         return
-    aim, eps = f"{forecast.neighbours_wished:g} neighbours", forecast.eps_for_neighbours
+    aim, eps = f"{forecast.target_neighbours:g} neighbours", forecast.eps_for_neighbours
     yield _describe_aim(aim, eps, forecast.why_not_neighbours, unit)
     if forecast.max_pairs is not None:
         aim, eps = f"{words.count(forecast.max_pairs)} pairs", forecast.eps_for_max_pairs

@@ -140,7 +140,7 @@ def bounds_of_outliers(findings: Findings) -> str:
 
 def k_distances(findings: Findings) -> list[str]:
     """Say where the k-distance curve comes from, and where it bends most."""
-    within = next((row["share"] for row in findings.other_eps if row["is_chosen"]), None)
+    within = next((row["fraction"] for row in findings.other_eps if row["is_chosen"]), None)
     if within is None:
         return []
     sentences = [

@@ -82,7 +82,7 @@ def odd_numbers(example: Findings) -> dict[str, Findings]:
         ),
         "nothing measured": dataclasses.replace(example, n_replicas=None, n_candidates=None, n_pairs=0),
         "no k-distance": dataclasses.replace(
-            example, k_distance=example.k_distance * 0, k_share=example.k_share * 0
+            example, k_distance=example.k_distance * 0, k_distance_fraction=example.k_distance_fraction * 0
         ),
         "one k-distance": dataclasses.replace(example, k_distance=example.k_distance * 0 + 3),
         "runs that know nothing": dataclasses.replace(

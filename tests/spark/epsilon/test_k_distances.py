@@ -56,10 +56,10 @@ def test_k_distances__are_counted_on_all_points(of_some_rows: Job) -> None:
     true = np.sort(np.sort(all_distances, axis=1)[:, 4])  # the point itself is first
     # a distance of the grid may differ by a rounding from one that a point has
     expected = np.searchsorted(true, curve.distance * (1 + 1e-12), "right") / len(rows)
-    np.testing.assert_array_equal(curve.share, expected)
+    np.testing.assert_array_equal(curve.fraction, expected)
     assert (np.diff(curve.distance) > 0).all()
     assert curve.distance[-1] == pytest.approx(true[-1])
-    assert curve.share[-1] == 1
+    assert curve.fraction[-1] == 1
 
     others = other_eps(counts_of(job), curve)
     at = {row["eps"]: row for row in others}
@@ -67,8 +67,8 @@ def test_k_distances__are_counted_on_all_points(of_some_rows: Job) -> None:
     assert [row["eps"] for row in others if row["is_chosen"]] == [1.5]
     assert sum(row["is_knee"] for row in others) == 1
     for factor in (*FACTORS, 1.0):
-        share = at[factor * 1.5]["share"]
-        assert share == np.count_nonzero(true <= factor * 1.5) / len(rows), factor
+        fraction = at[factor * 1.5]["fraction"]
+        assert fraction == np.count_nonzero(true <= factor * 1.5) / len(rows), factor
     knee = next(row["eps"] for row in others if row["is_knee"])
     fraction, height = np.arange(1, len(true) + 1) / len(true), (true - true[0]) / (true[-1] - true[0])
     bend = fraction - height
@@ -107,7 +107,7 @@ def test_k_distances__of_far_points_need_no_fit(make_job: JobMaker, tmp_path: Pa
     assert found.k_distance.min() == 0.25 * 1.5
     assert found.k_distance.max() == 40.0
     assert {row["pairs"] for row in found.other_eps} == {None}
-    assert [row["share"] for row in found.other_eps if not row["is_knee"]] == [0.0] * 7
+    assert [row["fraction"] for row in found.other_eps if not row["is_knee"]] == [0.0] * 7
     assert "None" not in render(found)
 
 
@@ -129,6 +129,8 @@ def test_k_distances__of_a_slice_of_the_contract_before_end_at_eps(of_some_rows:
     slices.write_slice(job.lake, where, rows)
     found = gather(job)
     assert found.k_distance[-1] == 1.5
-    assert found.k_share[-1] < 1
-    assert [row["share"] is None for row in found.other_eps] == [row["eps"] > 1.5 for row in found.other_eps]
+    assert found.k_distance_fraction[-1] < 1
+    assert [row["fraction"] is None for row in found.other_eps] == [
+        row["eps"] > 1.5 for row in found.other_eps
+    ]
     assert "None" not in render(found)

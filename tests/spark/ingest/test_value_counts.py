@@ -106,7 +106,7 @@ def test_windows__are_those_of_the_runs_by_date_whatever_the_order(
     kinds = found["kind"]
     assert (kinds.n_intervals, kinds.n_runs, kinds.n_values) == (3, 2, 3)
     assert (kinds.new, kinds.gone) == ([{"value": "TACAN", "points": 1}], [])
-    assert kinds.moved == [{"value": "DME", "points": 1, "share": 0.25, "share_before": 0.5}]
+    assert kinds.moved == [{"value": "DME", "points": 1, "fraction": 0.25, "fraction_before": 0.5}]
     assert found["level"].new == []
     assert found["kind"].n_new == 1
     first, _, _, may, _ = (gather_values(job.lake, month)[0] for month in MONTHS)

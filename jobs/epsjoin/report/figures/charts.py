@@ -77,12 +77,12 @@ def draw_k_distances(findings: Findings) -> Figure:
     usable = findings.k_distance > 0
     if not usable.any():
         return draw_note("The k-distance of no point is known.")
-    share, distance = 100 * findings.k_share[usable], findings.k_distance[usable]
+    percent, distance = 100 * findings.k_distance_fraction[usable], findings.k_distance[usable]
     fig, ax = new_axes(2.6, left=0.6, top=0.3, width=NARROW_IN)
     ax.set_yscale("log")
     ax.set_xlim(0, 100)
     ax.grid(visible=True)
-    ax.plot(share, distance, color=MEASURED, linewidth=2.2)
+    ax.plot(percent, distance, color=MEASURED, linewidth=2.2)
     ax.set_xlabel("% of the points")
     unit = f", {findings.unit}" if findings.unit else ""
     name = f"distance to neighbour {findings.k}{unit}"

@@ -74,11 +74,11 @@ class KDistances(NamedTuple):
     Parameters
     ----------
     distance : (c,) float64, ascending.
-    share : (c,) float64, the fraction of the points with their k-th neighbour within that distance.
+    fraction : (c,) float64, the fraction of the points with their k-th neighbour within that distance.
     """
 
     distance: NDArray[np.float64]
-    share: NDArray[np.float64]
+    fraction: NDArray[np.float64]
 
     def within(self, eps: float) -> float | None:
         """Fraction of the points with their k-th neighbour within eps; ``None`` if the curve ends before."""
@@ -86,7 +86,7 @@ class KDistances(NamedTuple):
         if at == 0:
             return 0.0
         ends_before = at == len(self.distance) and self.distance[-1] < eps
-        return None if ends_before and self.share[-1] < 1 else float(self.share[at - 1])
+        return None if ends_before and self.fraction[-1] < 1 else float(self.fraction[at - 1])
 
 
 def k_distances(outliers: StoredSlice, eps: float) -> KDistances:
@@ -113,8 +113,8 @@ def k_distances(outliers: StoredSlice, eps: float) -> KDistances:
     edges = np.unique(edges)
     counted = outliers.scan(["k_distance"], lambda batches: _count(batches, edges))
     within = np.sum([batch["points"].to_numpy() for batch in counted], axis=0)
-    share = np.cumsum(within) / max(1, outliers.n)
-    return KDistances(edges, share)
+    fraction = np.cumsum(within) / max(1, outliers.n)
+    return KDistances(edges, fraction)
 
 
 def _find_ends(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -139,11 +139,11 @@ def find_knee(curve: KDistances) -> float | None:
 
     ``None`` where all k-distances are equal, or where not all are known.
     """
-    known = curve.share > 0
-    distance, share = curve.distance[known], curve.share[known]
-    if not len(share) or share[-1] < 1 or share[0] == 1:
+    known = curve.fraction > 0
+    distance, fraction = curve.distance[known], curve.fraction[known]
+    if not len(fraction) or fraction[-1] < 1 or fraction[0] == 1:
         return None
-    height = share - (distance - distance[0]) / (distance[-1] - distance[0])
+    height = fraction - (distance - distance[0]) / (distance[-1] - distance[0])
     return round_up(float(distance[int(np.argmax(height))]))
 
 
@@ -153,7 +153,7 @@ def other_eps(counts: PairCounts, curve: KDistances) -> list[dict[str, Any]]:
     Returns
     -------
     A row for each eps, ascending: ``eps``; ``pairs`` and ``neighbours`` (expected; ``None`` without a fit);
-        ``share`` (fraction of the points with their k-th neighbour within eps); ``is_chosen``; ``is_knee``;
+        ``fraction`` (of the points, with their k-th neighbour within eps); ``is_chosen``; ``is_knee``;
         ``is_measured`` (whether the sample has enough pairs within eps to count them).
     """
     eps, knee = counts.chosen, find_knee(curve)
@@ -165,7 +165,7 @@ def other_eps(counts: PairCounts, curve: KDistances) -> list[dict[str, Any]]:
                 "eps": each,
                 "pairs": pairs,
                 "neighbours": None if pairs is None else 2 * pairs / max(1, counts.n_points),
-                "share": curve.within(each),
+                "fraction": curve.within(each),
                 "is_chosen": each == eps,
                 "is_knee": each == knee,
                 "is_measured": pairs is not None and counts.suffices(each),

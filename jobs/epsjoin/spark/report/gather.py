@@ -128,7 +128,7 @@ def _gather_epsilon(job: Job, of: Mapping[str, Slice], n_points: int, outliers: 
         "curve_in_fit": curve["in_fit"].to_numpy(zero_copy_only=False),
         "k": job.params.n_neighbours,
         "k_distance": k_curve.distance,
-        "k_share": k_curve.share,
+        "k_distance_fraction": k_curve.fraction,
         "other_eps": other_eps(counts, k_curve),
     }
 

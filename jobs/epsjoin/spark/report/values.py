@@ -16,7 +16,7 @@ MAX_SHOWN = 20
 """Maximum number of new values, and of gone ones, that are shown of a column."""
 
 MAX_MOVED = 5
-"""Maximum number of values whose share has moved that are shown of a column."""
+"""Maximum number of values whose fraction has moved that are shown of a column."""
 
 
 def gather_values(lake: Lake, run: str) -> list[ValueChanges]:
@@ -63,16 +63,17 @@ def _most(values: Sequence[str], points: dict[str, int]) -> list[dict[str, Any]]
 
 
 def _find_moved(points: dict[str, int], before: dict[str, int]) -> list[dict[str, Any]]:
-    """Find the values of both whose share of the points has moved most."""
+    """Find the values of both whose fraction of the points has moved most."""
     n, n_before = sum(points.values()), sum(before.values())
     rows: list[dict[str, Any]] = [
         {
             "value": value,
             "points": points[value],
-            "share": points[value] / n,
-            "share_before": count / n_before,
+            "fraction": points[value] / n,
+            "fraction_before": count / n_before,
         }
         for value, count in before.items()
         if value in points and points[value] * n_before != count * n
     ]
-    return sorted(rows, key=lambda row: (-abs(row["share"] - row["share_before"]), row["value"]))[:MAX_MOVED]
+    rows.sort(key=lambda row: (-abs(row["fraction"] - row["fraction_before"]), row["value"]))
+    return rows[:MAX_MOVED]
