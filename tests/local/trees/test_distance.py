@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from epsjoin import ArgumentError, BudgetError, Trees, tree_distance, tree_edits
-from epsjoin.kernels.trees.bounds import fill_bounds, label_bound, value_bound
+from epsjoin.kernels.trees.bounds import fill_bounds, label_bound
 from epsjoin.kernels.trees.distance import fill_distances
 from epsjoin.local.trees import distance as module
 from epsjoin.local.trees.prepared import Order, TreeOptions, check_options, prepare
@@ -191,18 +191,6 @@ def test_label_bound__holds_for_labels_that_cost_different_amounts() -> None:
 
 def _labels(tree: Tree) -> str:
     return tree[0] + "".join(map(_labels, tree[1]))
-
-
-def test_value_bound__holds_for_labels_that_are_numbers() -> None:
-    value = {"a": 0.0, "b": 0.25, "c": 1.0}
-    tight = 0
-    for a, b, _ in random_pairs(22, 300, 6):
-        exact = recurrence(a, b, relabel=lambda x, y: abs(value[x] - value[y]), insert=lambda _: 1.0)
-        sums = [sum(map(value.__getitem__, _labels(tree))) for tree in (a, b)]
-        bound = value_bound(*sums, 1.0, 1.0)
-        assert bound <= exact
-        tight += bound == exact > 0
-    assert tight
 
 
 # ------------------------------------------------------------------------------------------------- extremes

@@ -120,20 +120,3 @@ def fill_bounds(
         bounds[i, DEGREE] = (insert * degrees + 2) // 3
         bounds[i, LABEL] = label_bound(left_only, right_only, relabel, insert)
         bounds[i, SUM] = (both + 1) // 2
-
-
-@njit
-def value_bound(left_sum: float, right_sum: float, relabel: float, insert: float) -> float:
-    """Return what trees whose labels are numbers from 0 to 1 cost at least, by the sums of their labels.
-
-    Parameters
-    ----------
-    left_sum, right_sum : the sums of all labels of each tree.
-    relabel : what a relabelling costs for each unit by which the label changes.
-    insert : what an insertion or a deletion costs.
-
-    Notes
-    -----
-    Section 4.3. An edit changes the sum by a relabelling's change, or by 1 at most.
-    """
-    return min(relabel, insert) * abs(left_sum - right_sum)
