@@ -18,12 +18,12 @@ from epsjoin.kernels.arrays import Floats
 from epsjoin.lake import targets, transactions
 from epsjoin.spark import scan
 from epsjoin.spark.arrow import Task
+from epsjoin.spark.columns import column_of_ids
 from epsjoin.spark.frames import similarity_join
 from epsjoin.spark.join.frames import check_max_pairs, target_at
 from epsjoin.spark.join.pairs import PAIRS
 from epsjoin.spark.join.records import Compare, bring_records, compare_records
 from epsjoin.spark.persist import materialize, persist_until
-from epsjoin.spark.points import column_of_ids
 from epsjoin.spark.rows import FrameRows
 from epsjoin.spark.write import write_files
 

@@ -24,9 +24,9 @@ from epsjoin.spark.cluster.from_pairs import (
     cluster_pairs,
     connect_flagged,
 )
+from epsjoin.spark.columns import points_of
 from epsjoin.spark.join.frames import join_points
 from epsjoin.spark.join.pairs import PAIRS
-from epsjoin.spark.points import points_of
 from epsjoin.spark.rows import FrameRows, collect_table, to_frame
 from epsjoin.spark.shared import Shared, share
 from oracles import cluster as slow_cluster

@@ -24,8 +24,9 @@ from epsjoin.params import MATCH_HOW, MATCH_TAKE
 from epsjoin.spark import scan
 from epsjoin.spark.bestmatch.distribute import match_frames, plan_match, result_schema
 from epsjoin.spark.bestmatch.matching import Matching
+from epsjoin.spark.columns import points_of, type_of
 from epsjoin.spark.join.plan import draw_samples
-from epsjoin.spark.points import Points, points_of, type_of
+from epsjoin.spark.points import Points
 from epsjoin.spark.rows import to_frame
 from epsjoin.spark.write import write_files
 

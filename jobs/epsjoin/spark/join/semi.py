@@ -18,13 +18,14 @@ from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.one_sided import hold, reach
 from epsjoin.local.sweep.sweeping import SweepOptions
 from epsjoin.spark.arrow import Task
+from epsjoin.spark.columns import with_rows
 from epsjoin.spark.cost import counted
 from epsjoin.spark.join.carried import CARRIED, RowFile, can_travel, held_with_rows, without_row
 from epsjoin.spark.join.pairs import BATCH_PAIRS
 from epsjoin.spark.join.parts import sort_rows
 from epsjoin.spark.join.replicas import Replicate, replicas_read_by
 from epsjoin.spark.join.shuffle import read_part, replicate_frame
-from epsjoin.spark.points import Points, with_rows
+from epsjoin.spark.points import Points
 from epsjoin.spark.rows import FrameRows, MappedRows, Rows, to_frame
 
 FOUND = "left_id long"

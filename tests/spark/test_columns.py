@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.ml.linalg import Vectors, VectorUDT
@@ -17,9 +16,7 @@ from pyspark.sql import types as T
 import epsjoin.spark
 from epsjoin import Cuts
 from epsjoin.errors import ArgumentError, DataRefusedError
-from epsjoin.local.metric import get_metric
-from epsjoin.spark.points import points_of
-from epsjoin.spark.reading import Reading
+from epsjoin.spark.columns import points_of
 from oracles import join as slow
 from tests.spark.lattice import LATTICE, LATTICE_EPS, pairs_of
 
@@ -39,28 +36,6 @@ def test_points_of__takes_a_column_of_whole_points(spark: SparkSession, form: st
     for cuts in (None, Cuts(n_parts=4)):
         pairs = epsjoin.spark.similarity_join(frame, eps=LATTICE_EPS, columns="at", id="key", cuts=cuts)
         assert pairs_of(pairs) == slow.brute_force(points, LATTICE_EPS)
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ((5, [1.0, math.nan]), "coordinate 2 of 'at' is nan where the id is 5"),
-        ((5, [-math.inf, 1.0]), "coordinate 1 of 'at' is -inf where the id is 5"),
-        ((5, [1.0, None]), "a coordinate in 'at' is null where the id is 5"),
-        ((5, None), "the column 'at' is null where the id is 5"),
-        ((5, [1.0]), "the point with the id 5 has 1 dimensions in 'at', another has 2"),
-        (
-            (5, [91.0, 1.0]),
-            "haversine needs a latitude from -90 to 90 .*; the point with the id 5 breaks this",
-        ),
-        ((None, [1.0, 2.0]), "a point's id is null"),
-    ],
-)
-def test_reading__names_the_id_of_a_bad_row(row: tuple[Any, ...], message: str) -> None:
-    ids, places = zip((1, [0.0, 0.0]), (2, [1.0, 0.0]), row, strict=True)
-    batch = pa.record_batch({"id": pa.array(ids, pa.int64()), "point": pa.array(places)})
-    with pytest.raises(DataRefusedError, match=message):
-        Reading(("at",), 2, metric=get_metric("haversine")).arrays(batch)
 
 
 def test_points_of__refuses_a_point_for_which_the_metric_is_not_defined(spark: SparkSession) -> None:
