@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -31,8 +32,13 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
 from fastapi.testclient import TestClient
+from pendulum import duration
 
+import intervals
 from dags.fake_spark import FakeSpark
+
+if TYPE_CHECKING:
+    from dags.in_process import Scheduler
 
 
 @pytest.fixture(scope="session")
@@ -76,3 +82,15 @@ def fake_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSpark:
 def navaids(database: None, fake_spark: FakeSpark) -> DAG:
     """A navaids DAG of the test's own; its tasks start the fake Spark."""
     return DagBag(REPOSITORY / "dags").dags["navaids"]
+
+
+@pytest.fixture
+def scheduler(database: None, fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scheduler]:
+    """The DAG navaids, whose schedule goes on beside its back-fills; of a run, only ``ingest`` is real."""
+    # slow to import, and most tests need no scheduler
+    from dags.in_process import Scheduler
+
+    monkeypatch.setattr(intervals, "GRACE", duration(months=1))  # as if the last month had just ended
+    scheduler = Scheduler(DagBag(REPOSITORY / "dags" / "navaids.py"), only=["ingest"])
+    yield scheduler
+    scheduler.close()

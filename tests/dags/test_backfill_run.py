@@ -1,0 +1,137 @@
+"""``bin/airflow backfill run`` starts or finds an Airflow, waits, and says how each run ended. Fake Spark."""
+
+from __future__ import annotations
+
+import re
+import stat
+import threading
+import time
+from types import SimpleNamespace
+from unittest import mock
+
+import pytest
+from airflow.jobs.job import Job
+from airflow.models.backfill import Backfill
+from airflow.models.dag import DagModel
+from airflow.utils.session import create_session
+from pendulum import duration
+from sqlalchemy import delete, update
+
+import backfill
+from dags.doors import MONTHS
+from dags.fake_spark import FakeSpark
+from dags.in_process import Scheduler
+
+
+def test_backfill_run__with_an_airflow_that_runs_waits_and_says_how_each_run_ended(
+    scheduler: Scheduler,
+    fake_spark: FakeSpark,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    clock = SimpleNamespace(sleep=lambda _: scheduler.run(), monotonic=time.monotonic)
+    monkeypatch.setattr(backfill, "time", clock)
+    ends = {MONTHS[1]: 3, MONTHS[2]: 5}
+    lines = [f'case "$*" in *"--run {month}"*) exit {code} ;; esac\n' for month, code in ends.items()]
+    (fake_spark.root / "ends" / "ingest").write_text("".join(lines))
+    with create_session() as session:
+        session.get_one(DagModel, "navaids").is_paused = True
+        job = Job(job_type="SchedulerJob", state="running")
+        job.latest_heartbeat += duration(days=1)  # alive for as long as the test takes
+        session.add(job)
+    try:
+        assert backfill.main(["navaids", MONTHS[0], MONTHS[-1], "--max-active-runs", "1"]) == 1
+        said = re.findall("^backfill: .*", capsys.readouterr().out, re.MULTILINE)
+        (fake_spark.root / "ends" / "ingest").unlink()
+        assert backfill.main(["navaids", MONTHS[0], MONTHS[-1], "--reprocess-behavior", "failed"]) == 0
+        with create_session() as session:  # as when an Airflow was stopped before it looked
+            session.execute(update(Backfill).values(completed_at=None))
+        assert backfill.main(["navaids", MONTHS[0], MONTHS[-1]]) == 0
+    finally:
+        with create_session() as session:
+            session.execute(delete(Job).where(Job.job_type == "SchedulerJob"))
+    assert [re.sub(r"in \d+ s", "in 0 s", line.removeprefix("backfill: ")) for line in said] == [
+        "Airflow runs already, and makes the runs",
+        "2022-01-01 done in 0 s (1 of 3)",
+        "2022-02-01 failed in ingest (2 of 3)",
+        "2022-03-01 skipped: no snapshot (3 of 3)",
+        "1 of 3 runs failed; --reprocess-behavior failed makes those again",
+    ]
+    assert "backfill: no run is missing" in capsys.readouterr().out
+    with create_session() as session:
+        assert session.get_one(DagModel, "navaids").is_paused, "as it was before"
+
+
+def test_backfill_run__ends_when_airflow_has_ended(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No run would be made any more, and nobody would say so."""
+
+    def stop(_: float) -> None:
+        with create_session() as session:
+            session.execute(update(Job).where(Job.job_type == "SchedulerJob").values(state="success"))
+
+    monkeypatch.setattr(backfill, "time", SimpleNamespace(sleep=stop, monotonic=time.monotonic))
+    monkeypatch.setattr(backfill, "ABSENT_SECONDS", 0)
+    with create_session() as session:
+        session.get_one(DagModel, "navaids").is_paused = True
+        session.add(Job(job_type="SchedulerJob", state="running"))
+    try:
+        with pytest.raises(SystemExit, match="Airflow has ended; the same command goes on"):
+            backfill.main(["navaids", MONTHS[0], MONTHS[-1]])
+    finally:
+        with create_session() as session:
+            session.execute(delete(Job).where(Job.job_type == "SchedulerJob"))
+    assert "Airflow runs already" in capsys.readouterr().out
+    with create_session() as session:
+        assert session.get_one(DagModel, "navaids").is_paused, "as it was before"
+
+
+def test_backfill_run__waits_for_somebodys_airflow_that_is_slow_or_started_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looks = {0: True, 100: False, 290: False, 299: True, 400: False, 599: False, 600: False}
+    now = [0.0]
+    monkeypatch.setattr(backfill, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(backfill, "_is_airflow_alive", lambda: looks[now[0]])
+    has_ended = backfill._absence()
+    for now[0] in (0, 100, 290, 299, 400, 599):
+        assert not has_ended()
+    now[0] = 600
+    assert has_ended()
+
+
+def test_backfill_run__waits_for_another_that_would_be_in_its_way(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It would pause the DAG again that another one has unpaused, or stop the Airflow that makes its runs."""
+    order = []
+
+    def second() -> None:
+        with backfill._alone("dag-navaids", "another back-fill"):
+            order.append("second")
+
+    other = threading.Thread(target=second)
+    with backfill._alone("dag-navaids", "another back-fill"), backfill._alone("airflow", "somebody"):
+        other.start()
+        other.join(0.5)
+        assert other.is_alive()
+        order.append("first")
+    other.join()
+    assert order == ["first", "second"]
+    said = "backfill: another back-fill is at work; this one waits until it has ended\n"
+    assert capsys.readouterr().out == said
+
+
+def test_backfill_run__keeps_airflows_output_where_nobody_else_reads_it(
+    database: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first start prints a password."""
+    backfill.LOG.parent.mkdir(parents=True, exist_ok=True)
+    backfill.LOG.touch(0o644)
+    backfill.LOG.chmod(0o644)
+    ended = mock.Mock(poll=lambda: 1)
+    monkeypatch.setattr(backfill.subprocess, "Popen", lambda *_, **__: ended)
+    with pytest.raises(SystemExit, match="Airflow ended while it started"), backfill._airflow("navaids"):
+        raise AssertionError
+    assert stat.S_IMODE(backfill.LOG.stat().st_mode) == 0o600

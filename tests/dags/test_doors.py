@@ -1,0 +1,174 @@
+"""Every door by which somebody asks for runs takes the same parameters, and refuses what gets no runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+
+import pytest
+from airflow.models.backfill import InvalidBackfillConf
+from fastapi.testclient import TestClient
+
+import backfill
+import dag_commands
+from dags.doors import MONTHS, by_cli, by_rest
+from dags.fake_spark import REPOSITORY
+from dags.in_process import Scheduler, runs_of
+
+SCHEMA = (REPOSITORY / "jobs" / "epsjoin" / "params.schema.json").read_text(encoding="utf-8")
+
+BAD_PARAMS = ['{"eps": -1}', '{"eps": "near"}', '{"min_pts": 2.5}', '{"cuts": "square"}', '{"seed": true}']
+
+
+@pytest.mark.parametrize("conf", BAD_PARAMS)
+def test_bad_params__are_refused_by_every_door_before_there_is_a_run(
+    scheduler: Scheduler,
+    rest: TestClient,
+    conf: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(InvalidBackfillConf, match="Invalid input for param"):
+        by_cli("--dag-run-conf", conf)
+    assert by_rest(rest, dag_run_conf=json.loads(conf)) == 422
+    trigger = {"logical_date": "2022-05-01T00:00:00Z", "conf": json.loads(conf)}
+    answer = rest.post("/api/v2/dags/navaids/dagRuns", json=trigger)
+    assert answer.status_code == 400
+    assert "Invalid input for param" in answer.text
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    assert dag_commands.main(["trigger", "navaids", "-l", "2022-05-01", "-c", conf]) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith("airflow: Invalid input for param")
+    assert runs_of("navaids") == {}
+
+
+def test_good_params__are_taken_by_every_door(scheduler: Scheduler, rest: TestClient) -> None:
+    trigger = {"logical_date": "2022-05-01T00:00:00Z", "conf": {"eps": 1.5, "min_pts": None}}
+    assert rest.post("/api/v2/dags/navaids/dagRuns", json=trigger).status_code == 200
+    assert by_rest(rest, dag_run_conf={"eps": 1.5}) == 200
+    assert set(runs_of("navaids")) == {*MONTHS, "2022-05-01"}
+
+
+def test_trigger_form__shows_every_param_with_its_title_help_and_limits(
+    scheduler: Scheduler, rest: TestClient
+) -> None:
+    params = rest.get("/api/v2/dags/navaids/details").json()["params"]
+    assert params.keys() == json.loads(SCHEMA)["properties"].keys()
+    for name, param in params.items():
+        assert param["schema"]["title"], name
+        empty = "none" if name == "accept" else "the data set's default"
+        assert f"Empty: {empty}." in param["schema"]["description_md"], name
+    assert params["eps"]["schema"]["exclusiveMinimum"] == 0
+    assert (params["min_pts"]["schema"]["minimum"], params["min_pts"]["schema"]["maximum"]) == (1, 2**31)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *(["2022-13-01", "2022-12-01"], ["2022-01-01"], ["2022-01-01", "May"]),
+        *(["2022-01-01", "2022-02-01", "--dag-run-conf", conf] for conf in ("{eps}", "[1]")),
+    ],
+)
+def test_backfill_run__refuses_a_wrong_argument_before_it_starts_anything(
+    wrong: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        backfill.main(["navaids", *wrong])
+    assert "bin/airflow backfill run: error:" in capsys.readouterr().err
+
+
+NO_NAVAID = "there is no DAG navaid, or .*; there are .*earthquakes, .*landmarks, navaids, "
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (["navaid", *MONTHS[:2]], NO_NAVAID),
+        (["navaids", *MONTHS[1::-1]], "FROM must not be after TO, as 2022-02-01 is after 2022-01-01$"),
+        (
+            ["navaids", "2022-02-15", "2022-02-20"],
+            "no interval begins from 2022-02-15 to 2022-02-20; .* as 2022-02-01 or 2022-03-01$",
+        ),
+        (
+            ["navaids", "2922-01-15", "2922-05-20"],
+            "that begins on 2922-02-01 is not over before 2922-03-01; ",
+        ),
+        (
+            ["navaids", *MONTHS[:2], "--dag-run-conf", '{"eps": -3}'],
+            "Invalid input for param eps: -3 is less than or equal to the minimum of 0$",
+        ),
+        (
+            ["navaids", *MONTHS[:2], "--dag-run-conf", '{"epss": 3}'],
+            "conf has 'epss', which is no parameter; ",
+        ),
+    ],
+)
+def test_backfill_run__refuses_what_gets_no_runs_before_it_starts_anything(
+    wrong: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(backfill, "_alone", lambda *_: pytest.fail("it would start an Airflow"))
+    with pytest.raises(SystemExit, match="2"):
+        backfill.main(wrong)
+    assert re.search(sentence, capsys.readouterr().err.splitlines()[-1])
+
+
+@pytest.mark.parametrize(
+    ("lake", "sentence"),
+    [
+        ("/tmp/x", "must be a URI such as file:///data/lake"),
+        ("s3://me:hunter2@here/lake", "holds a password"),
+    ],
+)
+def test_commands__refuse_a_lake_that_is_none(
+    lake: str, sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("EPSJOIN_LAKE", lake)
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    with pytest.raises(SystemExit, match="2"):
+        backfill.main(["navaids", *MONTHS[:2]])
+    assert dag_commands.main(["test", "navaids", MONTHS[0]]) == 2
+    said = [line for line in capsys.readouterr().err.splitlines() if "EPSJOIN_LAKE" in line]
+    assert [sentence in line for line in said] == [True, True]
+    assert "hunter2" not in "".join(said)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        (["test", "navaid", MONTHS[0]], NO_NAVAID),
+        (["trigger", "navaid", "-l", MONTHS[0]], NO_NAVAID),
+        (["test", "navaids", MONTHS[0], "-c", '{"epss": 1}'], "conf has 'epss', which is no parameter; "),
+        (
+            ["trigger", "navaids", "-l", MONTHS[0], "-c", '{"epss": 1}'],
+            "conf has 'epss', which is no parameter; ",
+        ),
+        (["test", "navaids", MONTHS[0], "-c", '{"eps": -1}'], "Invalid input for param eps: -1 is less "),
+        (["test", "navaids", MONTHS[0], "-c", "{eps: 1}"], "must be a JSON object, as .*, not {eps: 1}"),
+        (["trigger", "navaids", "-l", MONTHS[0], "-c", "[1]"], "must be a JSON object, as .*, not "),
+    ],
+)
+def test_dag_commands__refuse_a_wrong_argument_before_there_is_a_run(
+    scheduler: Scheduler,
+    wrong: list[str],
+    sentence: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    assert dag_commands.main(wrong) == 2
+    assert re.search(f"^airflow: .*{sentence}", capsys.readouterr().err.splitlines()[-1])
+    assert runs_of("navaids") == {}
+
+
+def test_trigger__refuses_a_lake_that_is_none_and_a_run_that_is_there(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setenv("EPSJOIN_LAKE", "/tmp/x")
+    triggered = ["trigger", "navaids", "-l", MONTHS[0]]
+    assert dag_commands.main(triggered) == 2
+    assert "EPSJOIN_LAKE must be a URI such as" in capsys.readouterr().err.splitlines()[-1]
+    assert runs_of("navaids") == {}
+    monkeypatch.delenv("EPSJOIN_LAKE")
+    assert [dag_commands.main(triggered) for _ in range(2)] == [0, 2]
+    assert "already exists" in capsys.readouterr().err.splitlines()[-1]

@@ -1,0 +1,175 @@
+"""When two values of snapshots are the same, in whatever types and formats, and files that are broken."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from epsjoin import ArgumentError, DataRefusedError, snapshot_diff
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_reformatted"),
+    [("1.5", "1.50", True), ("1.5", "1.6", False), ("100", "1e2", True), ("true", "TRUE", True),
+     ("2023-06-04", "20230604", True), ("2023-06-04T10:00:00Z", "2023-06-04T12:00:00+02:00", True),
+     ("9007199254740993", "9007199254740992", False), ("9007199254740993", "9007199254740993.0", True),
+     ("18446744073709551616", "18446744073709551617", False), ("1e400", "1e500", False),
+     ("0.1", "0.1000000000000000055", True),
+     ("2023-06-04T10:00:00.123456", "2023-06-04T10:00:00,123456", True),
+     ("2023-06-04T10:00:00.1234567", "2023-06-04T10:00:00.1234568", False),
+     ("", "0", False), ("a", "A", False)],
+)  # fmt: skip
+def test_snapshot_diff__tells_another_text_of_one_value_from_a_change(
+    tmp_path: Path, one: str, other: str, is_reformatted: bool
+) -> None:
+    files = [tmp_path / name for name in ("old.csv", "new.csv")]
+    for file, text in zip(files, (one, other), strict=True):
+        file.write_text(f'id,x\n1,"{text}"\n')
+    found = snapshot_diff(*files, key="id")
+    assert (found.n_reformatted, len(found.updated)) == ((1, 0) if is_reformatted else (0, 1))
+    for file, text in zip(files, (one, other), strict=True):
+        file.write_text(f'id,x\n1,"{text}"\n2,2A\n')
+    assert snapshot_diff(*files, key="id").n_reformatted == 0  # 2A: the column holds codes, not numbers
+
+
+def test_snapshot_diff__tells_null_from_empty_and_takes_nan_for_nan(tmp_path: Path) -> None:
+    old = pa.table({"id": [1, 2, 3], "t": [None, "", "a"], "x": [float("nan"), 0.0, 1.0]})
+    new = pa.table({"id": [1, 2, 3], "t": ["", "", "a"], "x": [float("nan"), -0.0, None]})
+    updated = snapshot_diff(old, new, key="id").updated
+    assert list(zip(updated["id"].to_pylist(), updated["columns"].to_pylist(), strict=True)) == [
+        (1, ["t"]),
+        (3, ["x"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "plain"), [(pa.string_view(), pa.string()), (pa.binary_view(), pa.binary())]
+)
+def test_snapshot_diff__takes_views_for_the_texts_and_bytes_they_are(
+    tmp_path: Path, kind: pa.DataType, plain: pa.DataType
+) -> None:
+    texts = ["a", "1.50", "c" * 20], ["a", "1.5", "d" * 20, None]
+
+    def answer(to_column: Callable[[pa.Array], pa.Array]) -> list[Any]:
+        columns = [to_column(pa.array(values, plain)) for values in texts]
+        old, new = (pa.table({"id": range(len(column)), "x": column}) for column in columns)
+        found = snapshot_diff(old, new, key="id")
+        return [found.updated.to_pylist(), found.inserted.to_pylist(), found.n_reformatted]
+
+    expected = answer(lambda column: column)
+    assert [len(rows) for rows in expected[:2]] == [2, 1]
+    assert answer(lambda column: column.cast(kind)) == expected
+    coded = pa.dictionary(pa.int32(), kind)
+    assert answer(lambda column: column.dictionary_encode().cast(coded)) == expected
+    table = pa.table({"id": [1, 2], "x": pa.array([["a"], None], pa.list_(plain)).cast(pa.list_(kind))})
+    pq.write_table(table, tmp_path / "old.parquet")
+    found = snapshot_diff(tmp_path / "old.parquet", table.slice(1), key="id", columns=[])
+    assert found.deleted["x"].to_pylist() == pa.array([["a"]], pa.list_(plain)).to_pylist()
+
+
+@pytest.mark.parametrize(("old", "new"), [("s", "us"), ("us", "ms"), ("s", "ms"), ("ms", "ms")])
+def test_snapshot_diff__compares_times_in_the_finer_of_two_units(old: str, new: str) -> None:
+    times = [datetime(9999, 1, 1), datetime(1, 1, 1), None]  # neither is within the nanoseconds of 64 bits
+    tables = [
+        pa.table({"id": [1, 2, 3], "t": pa.array(times[:2] + last, pa.timestamp(unit))})
+        for unit, last in ((old, times[2:]), (new, [datetime(2024, 1, 1)]))
+    ]
+    changed = snapshot_diff(*tables, key="id").updated
+    assert [row["id"] for row in changed.to_pylist()] == [3]
+    assert changed.schema.field("now").type.field("t").type == pa.timestamp(
+        max(old, new, key=["s", "ms", "us"].index)
+    )
+
+
+def test_snapshot_diff__names_a_list_only_where_it_differs() -> None:
+    """In a row that differs elsewhere, a NaN within a list is the same as another."""
+    nan, lists = float("nan"), pa.list_(pa.float64())
+    old = pa.table({"id": [1, 2], "x": [1, 2], "l": pa.array([[nan, -0.0], [1.0]], lists)})
+    new = pa.table({"id": [1, 2], "x": [9, 9], "l": pa.array([[nan, 0.0], [1.0, None]], lists)})
+    assert snapshot_diff(old, new, key="id").updated["columns"].to_pylist() == [["x"], ["x", "l"]]
+
+
+def test_snapshot_diff__compares_json_as_texts(tmp_path: Path) -> None:
+    """A value is what it is written as, without quotes; of numbers and objects that which they mean."""
+    old, new = tmp_path / "old.jsonl", tmp_path / "new.jsonl"
+    old.write_text(
+        '{"id": 1, "x": 1.5, "y": 1, "z": true, "o": {"a": 1, "b": [2, 3]}, "n": null}\n'
+        '{"id": 2, "x": 1.0, "y": "02", "z": "", "o": [1, 2], "n": "null"}\n'
+    )
+    new.write_text(
+        '{"id": 1, "x": 1.50, "y": "1", "z": "true", "o": {"b": [2, 3], "a": 1}}\n'
+        '{"id": 2, "x": 1, "y": 2, "z": null, "o": [2, 1], "n": null}\n'
+    )
+    found = snapshot_diff(old, new, key="id")
+    assert (found.n_same, found.n_reformatted) == (1, 0)
+    assert [(row["id"], row["columns"]) for row in found.updated.to_pylist()] == [("2", ["z", "o", "n"])]
+
+
+def test_snapshot_diff__compares_formats_with_one_another(tmp_path: Path) -> None:
+    rows = [{"id": i, "name": f"n{i}", "x": i / 4} for i in range(9)]
+    (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "b.json.gz").write_bytes(gzip.compress("\n".join(map(json.dumps, rows[1:])).encode()))
+    pq.write_table(pa.Table.from_pylist(rows), tmp_path / "c.parquet")
+    (tmp_path / "d.csv").write_text(
+        "\n".join(["id,name,x", *(f"{r['id']},{r['name']},{r['x']:.3f}" for r in rows)])
+    )
+    a, b, c, d = (tmp_path / name for name in ("a.jsonl", "b.json.gz", "c.parquet", "d.csv"))
+    assert snapshot_diff(a, b, key="id").deleted["name"].to_pylist() == ["n0"]
+    for one, other in ((a, c), (c, a), (c, d), (d, c), (a, d), (c, pa.Table.from_pylist(rows))):
+        found = snapshot_diff(one, other, key="id")
+        assert (found.n_same, len(found.updated), len(found.inserted)) == (9, 0, 0), (one, other)
+    assert snapshot_diff(a, d, key="id").n_reformatted == 9
+
+
+def test_snapshot_diff__of_a_header_alone_finds_all_gone(tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("id\n")
+    found = snapshot_diff(pa.table({"id": [1, 2]}), tmp_path / "new.csv", key="id")
+    assert (len(found.deleted), found.n_same, found.distance) == (2, 0, 0)
+
+
+def parquet_of(text: bytes) -> bytes:
+    """A file with such bytes in a column of texts."""
+    stream = io.BytesIO()
+    pq.write_table(pa.table({"id": pa.array([text]).view(pa.string())}), stream)
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "sentence"),
+    [
+        ("a.csv", b"id,x\n1,2\n2\n", "line 3: "),
+        ("a.csv", b"id,x\n1,2\n,3\n", "record 2 has no id"),
+        ("a.csv", b"", "nothing in it"),
+        ("a.csv.gz", b"no gzip", "broken gzip|cannot be read"),
+        ("a.jsonl", b'{"id": 1}\nnonsense\n', "line 2: "),
+        ("a.jsonl", rb'{"id": "\ud800"}', r"a text has '\\ud800', half of a character; mend the record"),
+        ("a.parquet", b"nonsense", "cannot be read"),
+        ("a.parquet", parquet_of(b"\xff"), "cannot be read: .* UTF8"),
+    ],
+)
+def test_snapshot_diff__says_where_a_file_is_broken(
+    tmp_path: Path, name: str, text: bytes, sentence: str
+) -> None:
+    (tmp_path / name).write_bytes(text)
+    with pytest.raises(DataRefusedError, match=sentence):
+        snapshot_diff(tmp_path / name, pa.table({"id": ["1"]}), key="id")
+
+
+def test_snapshot_diff__wants_files_it_knows(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("id\n1\n")
+    for source, sentence in (
+        (tmp_path / "a.txt", "must end in .csv"),
+        (tmp_path / "b.csv", "is no file"),
+        (3, "not int"),
+    ):
+        with pytest.raises(ArgumentError, match=sentence):
+            snapshot_diff(source, pa.table({"id": ["1"]}), key="id")
