@@ -13,6 +13,7 @@ from pyspark.sql import functions as F
 
 from epsjoin.console import counted
 from epsjoin.errors import TableError
+from epsjoin.kernels.ids import index_ids, rows_of
 from epsjoin.local.metric import Metric
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
@@ -149,16 +150,15 @@ def _count_rows_before(ordered: DataFrame) -> tuple[dict[int, int], int]:
 
 
 def _describe(points: Points, ids: NDArray[np.int64], usual: Usual) -> pa.Array:
-    """Say in words in which dimensions points deviate most, in the order of their ids."""
-    reading, wanted = points.reading, np.sort(ids)
+    """Say in words in which dimensions points deviate most, in the order of these ids."""
 
     def select(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield batch.filter(pa.array(np.isin(batch["id"].to_numpy(), wanted)))
+            yield batch.filter(pa.array(np.isin(batch["id"].to_numpy(), ids)))
 
-    read = [reading.arrays(batch) for batch in points.rows.run(select) if len(batch)]
+    read = [points.reading.arrays(batch) for batch in points.rows.run(select) if len(batch)]
     found, places = (np.concatenate(each) for each in zip(*read, strict=True))
-    return usual.describe(places[np.argsort(found)]).take(pa.array(np.searchsorted(wanted, ids)))
+    return usual.describe(places).take(pa.array(rows_of(index_ids(found), ids)))
 
 
 def _make_ranker(offsets: dict[int, int], words: pa.Array) -> Task:
