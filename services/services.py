@@ -29,10 +29,7 @@ import socket
 import subprocess
 import sys
 import time
-from configparser import ConfigParser
 from pathlib import Path
-from typing import Any
-from xmlrpc.client import Fault, ServerProxy
 
 from database import Database
 from service import (
@@ -48,7 +45,7 @@ from service import (
     write_passwords,
     write_private,
 )
-from session import GRACE, Session
+from supervision import Supervisor
 
 GROUPS = {"database": ("postgres",), "spark": CLUSTER, "airflow": AIRFLOW}
 """The services in the order of their start; they are stopped the other way, group by group."""
@@ -102,7 +99,6 @@ class Services:
         self.groups = groups
         self.names = [name for group in groups for name in GROUPS[group]]
         self.secrets = folder / "secrets"
-        self.session = Session(folder / "session")
         self.database = Database(folder, read_port(environment, "EPSJOIN_DATABASE_PORT", 5433))
         self.cluster_port = read_port(environment, "EPSJOIN_CLUSTER_PORT", 7077)
         self.wait = float(environment.get("EPSJOIN_SERVICES_WAIT") or 180)
@@ -120,115 +116,24 @@ class Services:
         for variable in SECRETS.values():
             self.environment.pop(variable, None)  # only containers use them; each folder has its own
         self.api_port = read_port(self.environment, "AIRFLOW__API__PORT", 8080)
-
-    # --- supervisord
-
-    def call_supervisor(self) -> Any:
-        """Return the procedures of the supervisord that runs here, or ``None`` if none does."""
-        from supervisor.xmlrpc import SupervisorTransport  # of Airflow's environment
-
-        supervisor = ServerProxy(
-            "http://127.0.0.1", SupervisorTransport(None, None, f"unix://{self.folder}/supervisor.sock")
-        ).supervisor
-        try:
-            supervisor.getState()
-        except OSError:
-            return None
-        except Fault:
-            raise Refusal("the services are being stopped; say it again when they are down") from None
-        return supervisor
-
-    def list_states(self) -> dict[str, str]:
-        """List the state of every service in supervisord's words: RUNNING, BACKOFF, FATAL, ..."""
-        supervisor = self.call_supervisor()
-        if supervisor is None:
-            return {}
-        return {info["name"]: info["statename"] for info in supervisor.getAllProcessInfo()}
-
-    def start_supervisor(self) -> None:
-        """Start supervisord in a session of its own; it starts nothing by itself."""
-        self.write_configuration()
-        with (self.folder / "logs" / "supervisord.out").open("wb") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "supervisor.supervisord", "-c", str(self.folder / "supervisor.conf")],
-                cwd=REPOSITORY,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                umask=0o077,
-            )
-        self.session.begin(process.pid)
-        while self.call_supervisor() is None:
-            if process.poll() is not None:
-                raise Refusal(f"supervisord ended; {self.quote_log('supervisord.out')}")
-            time.sleep(0.1)
-
-    def write_configuration(self) -> None:
-        """Write what supervisord reads: how each service is started, stopped and logged."""
-        file = ConfigParser(interpolation=None)
-        file["supervisord"] = {"nodaemon": "true", "pidfile": f"{self.folder}/supervisord.pid"}
-        file["supervisord"]["logfile"] = f"{self.folder}/logs/supervisord.log"
-        file["unix_http_server"] = {"file": f"{self.folder}/supervisor.sock", "chmod": "0600"}
-        file["supervisorctl"] = {"serverurl": f"unix://{self.folder}/supervisor.sock"}
-        made_by = "supervisor.rpcinterface:make_main_rpcinterface"
-        file["rpcinterface:supervisor"] = {"supervisor.rpcinterface_factory": made_by}
-        for priority, group in enumerate(self.groups):
-            file[f"group:{group}"] = {"programs": ",".join(GROUPS[group]), "priority": str(priority)}
-        for name in self.names:
-            file[f"program:{name}"] = {
-                "command": f"bin/service {name}",
-                "autostart": "false",  # "up" knows the order
-                "autorestart": "true",
-                "startsecs": "5",
-                "stopwaitsecs": str(GRACE),
-                "killasgroup": "true",
-                "redirect_stderr": "true",
-                "stdout_logfile": f"{self.folder}/logs/{name}.log",
-                "stdout_logfile_maxbytes": "10MB",
-                "stdout_logfile_backups": "4",
-            }
-        if "postgres" in self.names:
-            file["program:postgres"].update(self.database.describe_program())
-        for section in file.values():
-            for name, value in section.items():
-                section[name] = value.replace("%", "%%")  # supervisord would expand it
-        with (self.folder / "supervisor.conf").open("w", encoding="utf-8") as opened:
-            file.write(opened)
-
-    def end_left_processes(self) -> None:
-        """End what a killed service has left, or all of them if it was supervisord that was killed."""
-        self.session.end()
-        (self.folder / "supervisor.sock").unlink(missing_ok=True)
-
-    # --- one service
+        self.supervisor = Supervisor(folder, self.environment, {group: GROUPS[group] for group in groups})
 
     def wait_until_healthy(self, name: str) -> None:
         """Return when a service is healthy; refuse with the end of its log if it ends or takes too long."""
         end = time.monotonic() + self.wait
         while not self.is_healthy(name):
-            if self.list_states().get(name) in ("BACKOFF", "EXITED", "FATAL"):
-                raise Refusal(f"{name} ended; {self.quote_log(f'{name}.log')}")
+            if self.supervisor.list_states().get(name) in ("BACKOFF", "EXITED", "FATAL"):
+                raise Refusal(f"{name} ended; {self.supervisor.quote_log(f'{name}.log')}")
             if time.monotonic() > end:
-                raise Refusal(
-                    f"{name} was not healthy after {self.wait:g} s; {self.quote_log(f'{name}.log')}"
-                )
+                log = self.supervisor.quote_log(f"{name}.log")
+                raise Refusal(f"{name} was not healthy after {self.wait:g} s; {log}")
             time.sleep(0.5)
 
     def is_healthy(self, name: str) -> bool:
         """Whether a service runs and answers."""
-        if self.list_states().get(name) not in ("STARTING", "RUNNING"):
+        if self.supervisor.list_states().get(name) not in ("STARTING", "RUNNING"):
             return False
         return self.database.is_healthy() if name == "postgres" else is_healthy(name, self.environment)
-
-    def quote_log(self, file: str) -> str:
-        """Name a log and quote its last lines."""
-        log = self.folder / "logs" / file
-        lines = log.read_text(errors="replace").splitlines() if log.is_file() else []
-        return "\n".join([f"the last lines of {log}:", *lines[-15:]])
-
-    # --- all of them
 
     def start_all(self) -> None:
         """Start every service that does not run; if none did, and one of them fails, stop the others."""
@@ -248,9 +153,9 @@ class Services:
                 ) from None
         if "database" in self.groups:
             self.database.find_programs()
-        if is_new := self.call_supervisor() is None:
-            self.end_left_processes()
-        states = self.list_states()
+        if is_new := self.supervisor.connect() is None:
+            self.supervisor.end_left_processes()
+        states = self.supervisor.list_states()
         missing = [name for name in self.names if states.get(name) not in ("STARTING", "RUNNING", "BACKOFF")]
         self.check_ports(missing)
         self.make_secrets()
@@ -258,7 +163,9 @@ class Services:
             compile_kernels(self.environment)
         try:
             if is_new:
-                self.start_supervisor()
+                self.supervisor.start(
+                    {"postgres": self.database.describe_program()} if "database" in self.groups else {}
+                )
             for group in self.groups:
                 if starting := [name for name in GROUPS[group] if name in missing]:
                     print(f"services: {', '.join(starting)} ...", flush=True)
@@ -312,31 +219,27 @@ class Services:
                 check=False,
             )
         if done.returncode:
-            raise Refusal(f"Airflow's database could not be created; {self.quote_log('migrate.log')}")
+            raise Refusal(
+                f"Airflow's database could not be created; {self.supervisor.quote_log('migrate.log')}"
+            )
 
     def start(self, group: str) -> None:
         """Have what does not run of a group started; only the database is waited for."""
         if group == "airflow":
             self.migrate()
-        self.call_supervisor().startProcessGroup(group, False)
+        self.supervisor.connect().startProcessGroup(group, False)
         if group == "database":
             self.wait_until_healthy("postgres")
             self.database.create_database(self.secrets)
 
     def stop_all(self) -> None:
         """Stop everything: first the services that use the database, the database last."""
-        if supervisor := self.call_supervisor():
-            pid = supervisor.getPID()
-            supervisor.shutdown()
-            end = time.monotonic() + (len(self.groups) + 1) * GRACE
-            while pid in self.session.find_processes() and time.monotonic() < end:
-                time.sleep(0.1)
-        self.end_left_processes()
+        self.supervisor.stop()
         print("services: down")
 
     def print_status(self) -> int:
         """Print the state of every service; return 0 only if all of them are healthy."""
-        states, code = self.list_states(), 0
+        states, code = self.supervisor.list_states(), 0
         for name in self.names:
             if states.get(name) not in ("STARTING", "RUNNING"):
                 said = f"down ({states[name].lower()})" if name in states else "down"

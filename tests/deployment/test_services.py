@@ -107,7 +107,7 @@ def test_services__in_a_folder_that_cannot_be_made_says_so(
 def test_services__are_started_again_when_they_die_and_their_logs_are_rotated(tmp_path: Path) -> None:
     here = services.Services(tmp_path / "100 % of it", {}, ("spark", "airflow"))
     here.folder.mkdir()
-    here.write_configuration()
+    here.supervisor.write_configuration({})
     read = ConfigParser(interpolation=None)
     read.read(here.folder / "supervisor.conf")
     assert {section[8:] for section in read if section.startswith("program:")} == {*CLUSTER, *AIRFLOW}
@@ -194,7 +194,7 @@ def test_session__takes_no_other_process_for_its_own(tmp_path: Path) -> None:
 def test_services__of_one_that_ended_shows_the_last_words(
     here: services.Services, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(here, "list_states", lambda: {"scheduler": "BACKOFF"})
+    monkeypatch.setattr(here.supervisor, "list_states", lambda: {"scheduler": "BACKOFF"})
     (here.folder / "logs" / "scheduler.log").write_text("no such table\n")
     with pytest.raises(Refusal, match=r"scheduler ended; the last lines of .*scheduler.log:\nno such table"):
         here.wait_until_healthy("scheduler")
@@ -204,7 +204,7 @@ def test_services__status_says_who_knows_the_health_of_airflow(
     here: services.Services, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     states = dict.fromkeys(here.names, "RUNNING") | {"api-server": "FATAL", "postgres": "STOPPED"}
-    monkeypatch.setattr(here, "list_states", lambda: states)
+    monkeypatch.setattr(here.supervisor, "list_states", lambda: states)
     monkeypatch.setattr(services, "is_healthy", lambda name, _: name in CLUSTER)
     assert here.print_status() == 1
     said = dict(line.split(": ") for line in capsys.readouterr().out.splitlines())
