@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from epsjoin.console import counted, printable
-from epsjoin.differ.columns import to_rows
+from epsjoin.differ.columns import to_rows, without_infinities
 from epsjoin.differ.differences import SnapshotDiff, snapshot_diff
 from epsjoin.differ.nearness import Near
 from epsjoin.errors import ArgumentError
@@ -44,7 +43,7 @@ def main(argv: Sequence[str]) -> int:
         near_columns=arguments.near_columns,
     )
     if arguments.json:
-        print(json.dumps(_finite(to_json(found, arguments.limit)), default=str, allow_nan=False))
+        print(json.dumps(without_infinities(to_json(found, arguments.limit)), default=str, allow_nan=False))
     else:
         for line in to_lines(found, key, arguments.limit):
             print(printable(line))
@@ -170,15 +169,6 @@ def to_json(found: SnapshotDiff, limit: int) -> dict[str, Any]:
     rows = {kind: to_rows(getattr(found, kind).slice(0, max(0, limit))) for kind in kinds}
     rest = {name: value for name, value in vars(found).items() if name not in kinds}
     return {**counts, **rest, **rows}
-
-
-def _finite(value: Any) -> Any:
-    """The same without NaN and infinities, which JSON has not: they become texts."""
-    if isinstance(value, dict):
-        return {name: _finite(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [_finite(each) for each in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _rows(table: pa.Table) -> Iterable[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -179,6 +180,15 @@ def to_rows(table: pa.Table) -> list[dict[str, Any]]:
             pa.schema([(field.name, _without_times(field.type)) for field in table.schema])
         ).to_pylist()
     return rows
+
+
+def without_infinities(value: Any) -> Any:
+    """The same value, without NaN and infinities in it, which JSON has not: they become texts."""
+    if isinstance(value, dict):
+        return {name: without_infinities(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [without_infinities(each) for each in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _without_times(kind: pa.DataType) -> pa.DataType:

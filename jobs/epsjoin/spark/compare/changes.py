@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.contracts.trees import TREE
+from epsjoin.differ.columns import without_infinities
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.lake.arrow import are_same
 from epsjoin.lake.fingerprints import Fingerprints
@@ -86,18 +86,13 @@ def _have_moved(source: SourceContract, was: pa.Table, is_: pa.Table, differs: B
 def to_json(rows: pa.Table, names: list[str]) -> pa.ChunkedArray:
     """The rows as texts; few of them are Python's at a time, which take ten times the memory."""
     texts = (
-        [json.dumps(_finite(row), ensure_ascii=False, default=_as_text) for row in batch.to_pylist()]
+        [
+            json.dumps(without_infinities(row), ensure_ascii=False, default=_as_text)
+            for row in batch.to_pylist()
+        ]
         for batch in rows.select(names).to_batches(max_chunksize=_TEXT_ROWS)
     )
     return pa.chunked_array((pa.array(each, pa.string()) for each in texts), pa.string())
-
-
-def _finite(row: dict[str, Any]) -> dict[str, Any]:
-    """JSON has no NaN and no infinity: they become texts."""
-    return {
-        name: str(value) if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in row.items()
-    }
 
 
 def _as_text(value: Any) -> str:
