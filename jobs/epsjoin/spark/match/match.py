@@ -50,7 +50,7 @@ def run(job: Job) -> dict[str, float]:
     counters: dict[str, float] = {}
     lake = job.lake
     for _ in range(MAX_ROUNDS):
-        wrong = [run for run in _runs_of(lake, job.run) if not Fingerprints(lake, run).has("matches")]
+        wrong = [run for run in _runs_that_read(lake, job.run) if not Fingerprints(lake, run).has("matches")]
         if counters and not wrong:
             break
         for run in wrong if counters else dict.fromkeys([job.run, *wrong]):
@@ -66,8 +66,8 @@ def run(job: Job) -> dict[str, float]:
     return counters
 
 
-def _runs_of(lake: Lake, run: str) -> list[str]:
-    """The run, and the next one where it follows from this one and is in the table."""
+def _runs_that_read(lake: Lake, run: str) -> list[str]:
+    """The runs whose slice is made from a run's points: its own, and the next one where it is there."""
     if lake.source.match is None or lake.source.match.order is None:
         return [run]
     after = run_after(lake.source.interval, date.fromisoformat(run)).isoformat()

@@ -93,7 +93,7 @@ def read_sides(lake: Lake, run: str) -> Sides:
     for of, columns in ((lake, left), (partner, right)):
         side = _read(of, [run], match, columns, asked=False)
         _refuse_strays(of.source.name, run, side.ids, side.values[:, at], begin - late, end)
-    runs = runs_of(lake, run)
+    runs = runs_read_by(lake, run)
     of_left = _read(lake, runs, match, left, asked=True)
     time, asked = of_left.values[:, at], (begin - late - reach, end - late - reach)
     return Sides(
@@ -104,7 +104,7 @@ def read_sides(lake: Lake, run: str) -> Sides:
     )
 
 
-def runs_of(lake: Lake, run: str) -> list[str]:
+def runs_read_by(lake: Lake, run: str) -> list[str]:
     """The runs whose points a slice is made from: where runs follow one another, also the one before."""
     if lake.source.match is None or lake.source.match.order is None:
         return [run]

@@ -24,7 +24,7 @@ from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.pipeline import tables_up_to
 from epsjoin.spark.job import Job
-from epsjoin.spark.match.sides import SECONDS_PER_DAY, Side, place_of, read_sides, runs_of
+from epsjoin.spark.match.sides import SECONDS_PER_DAY, Side, place_of, read_sides, runs_read_by
 from epsjoin.spark.report.intake import gather_intake
 from epsjoin.spark.report.names import read_records
 from epsjoin.spark.report.trends import MAX_RUNS, read_own_counters, select_seconds
@@ -178,7 +178,7 @@ def _read_few(job: Job, left: Lake, run: str, match: Match, side: Side, position
     """Read the keys of a few records, which may be in several runs, and write what was compared of them."""
     found, source = dict[int, Row](), job.lake.source
     positions = np.unique(positions[positions >= 0])
-    for other in runs_of(left, run):
+    for other in runs_read_by(left, run):
         with suppress(MissingSliceError):
             found |= read_records(StoredSlice.of(job, Slice("points", other)), side.ids[positions])
     return {
