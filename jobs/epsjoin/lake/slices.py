@@ -134,7 +134,11 @@ def log_and_files(lake: Lake, where: Slice) -> tuple[DeltaTable, list[File]]:
             if name.startswith(_PARTITION)
         }
         if where.partition.items() <= values.items():
-            path, size, rows = unquote(action["path"]), action["size_bytes"], _rows_of(where.table, action)
+            path, size, rows = (
+                unquote(action["path"]),
+                action["size_bytes"],
+                _count_rows_of_file(where.table, action),
+            )
             found.append(File(where.table, path, size, rows, values))
     writer = writer_of(where.table, lake.source.chain)
     if look.log is None or not found:
@@ -150,7 +154,7 @@ def log_and_files(lake: Lake, where: Slice) -> tuple[DeltaTable, list[File]]:
     return look.log, sorted(found, key=lambda file: file.path)
 
 
-def _rows_of(table: str, action: Mapping[str, Any]) -> int:
+def _count_rows_of_file(table: str, action: Mapping[str, Any]) -> int:
     """Return the number of rows of a file by its entry in the log, from which some programs leave it out."""
     if action["num_records"] is None:
         raise UnfitTableError(
@@ -164,7 +168,9 @@ def _rows_of(table: str, action: Mapping[str, Any]) -> int:
 def count_rows_by_run(lake: Lake, table: str) -> dict[str, int]:
     """Count the rows of every run's slice by the log alone, oldest run first; empty if there is no table."""
     by_run = _look(lake, table).by_run
-    return {run: sum(_rows_of(table, action) for action in actions) for run, actions in by_run.items()}
+    return {
+        run: sum(_count_rows_of_file(table, action) for action in actions) for run, actions in by_run.items()
+    }
 
 
 def list_runs(lake: Lake, table: str) -> list[str]:
@@ -192,7 +198,7 @@ def read_runs(lake: Lake, table: str, runs: Sequence[str], columns: Sequence[str
     rows = [pa.schema([schema.field(name) for name in columns]).empty_table()]
     for run in runs:
         for action in by_run.get(run, ()):
-            path, n = unquote(action["path"]), _rows_of(table, action)
+            path, n = unquote(action["path"]), _count_rows_of_file(table, action)
             file = File(table, path, action["size_bytes"], n, {"run": run})
             rows.append(read_file(lake.location(table), file, schema, columns))
     return pa.concat_tables(rows)
