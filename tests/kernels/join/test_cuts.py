@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.kernels.join.codes import cube_lower, cube_upper
-from epsjoin.kernels.join.cuts import HASH_AXIS, MAX_AXES, assign, hash_ids, turned_sides
+from epsjoin.kernels.join.cuts import HASH_AXIS, MAX_AXES, assign, hash_to_unit, turned_sides
 from epsjoin.local.plan.cut_tree import make_tree
 from oracles import examples, papers
 from oracles import join as twin
@@ -44,7 +44,7 @@ def test_assign__sends_rows_as_the_twin_and_each_pair_has_one_part(
         corners = [cube_lower(v, eps / 2) for v in points[:, 0].tolist()]
         on_axis = tree.axis >= 0
         tree.position[on_axis] = random.choice(corners, np.count_nonzero(on_axis))
-    hashes = hash_ids(np.arange(25) * 7 - 50)
+    hashes = hash_to_unit(np.arange(25) * 7 - 50)
     rows = assign(points, hashes, eps, tree._replace(basis=basis))
     columns = {name: column.tolist() for name, column in tree._asdict().items()}
     axis_of_bit = axes_of_bits(tree)
@@ -93,19 +93,19 @@ def test_turned_sides__are_everywhere_where_the_sum_is_no_number():
 def test_assign__gives_every_row_one_home():
     points = np.random.default_rng(0).random((200, 3))
     tree = tree_between(np.random.default_rng(1), 3, 15, 0.0, 1.0)
-    rows = assign(points, hash_ids(np.arange(200)), 0.1, tree)
+    rows = assign(points, hash_to_unit(np.arange(200)), 0.1, tree)
     assert rows.row[rows.mask == 0].tolist() == list(range(200))
     assert len(rows.row) > 200
 
 
-def test_hash_ids__is_splitmix64():
+def test_hash_to_unit__is_splitmix64():
     # first outputs of the published generator, seeded with 0 and 1234567: its state after one step
-    assert hash_ids(np.array([0]))[0] == (0xE220A8397B1DCDAF >> 11) * 2.0**-53
-    assert hash_ids(np.array([1234567]))[0] == (6457827717110365317 >> 11) * 2.0**-53
+    assert hash_to_unit(np.array([0]))[0] == (0xE220A8397B1DCDAF >> 11) * 2.0**-53
+    assert hash_to_unit(np.array([1234567]))[0] == (6457827717110365317 >> 11) * 2.0**-53
 
 
-def test_hash_ids__spreads_consecutive_ids():
-    spread = np.histogram(hash_ids(np.arange(10_000)), bins=10, range=(0, 1))[0]
+def test_hash_to_unit__spreads_consecutive_ids():
+    spread = np.histogram(hash_to_unit(np.arange(10_000)), bins=10, range=(0, 1))[0]
     assert spread.min() > 850
     assert spread.max() < 1150
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from epsjoin.kernels.join.cuts import HASH_AXIS, assign, hash_ids
+from epsjoin.kernels.join.cuts import HASH_AXIS, assign, hash_to_unit
 from epsjoin.kernels.join.projection import MAXIMUM, SQUARES
 from epsjoin.local.plan import grow_tree as plan_grow_tree
 from epsjoin.local.plan.cut_leaf import DecidedPairs
@@ -20,7 +20,7 @@ COSTS = {
 
 
 def grow(points, eps, n_parts, max_rows=math.inf, decided=None, max_leaf_rows=math.inf, **costs):
-    hashes = hash_ids(np.arange(len(points)))
+    hashes = hash_to_unit(np.arange(len(points)))
     none = np.empty(0, np.int64)
     decided = DecidedPairs(none, none, 1.0) if decided is None else decided
     limits = {"max_rows": max_rows, "max_leaf_rows": max_leaf_rows}
@@ -31,7 +31,7 @@ def test_grow_tree__balances_without_crossing_where_it_can():
     random = np.random.default_rng(0)
     points = random.random((4000, 2))
     grown = grow(points, 0.05, 8)
-    rows = assign(points, hash_ids(np.arange(4000)), 0.05, grown.tree)
+    rows = assign(points, hash_to_unit(np.arange(4000)), 0.05, grown.tree)
     sizes = np.bincount(rows.part)
     assert len(sizes) == grown.n_parts == 8
     assert sizes.max() < 1.3 * sizes.mean()
@@ -54,7 +54,7 @@ def test_grow_tree__of_a_thin_sample_cuts_leaves_of_many_rows_and_little_work(n_
     points = np.random.default_rng(1).random((1000, 2))
     pair = DecidedPairs(np.array([3]), np.array([int(np.argsort(points[:, 0])[0])]), 1e10)
     grown = grow(points, 1e-5, n_parts, decided=pair, max_leaf_rows=100)
-    rows = np.bincount(assign(points, hash_ids(np.arange(1000)), 1e-5, grown.tree).part)
+    rows = np.bincount(assign(points, hash_to_unit(np.arange(1000)), 1e-5, grown.tree).part)
     assert len(rows) == grown.n_parts >= 10
     assert rows.max() <= 100
     assert grown.rows == rows.sum() < 1100
@@ -111,7 +111,7 @@ def test_grow_tree__stays_within_the_rows_allowed(max_rows):
     points = np.random.default_rng(0).random((300, 2))
     grown = grow(points, 0.2, 64, max_rows)
     assert grown.rows <= max_rows
-    assert len(assign(points, hash_ids(np.arange(300)), 0.2, grown.tree).row) == grown.rows
+    assert len(assign(points, hash_to_unit(np.arange(300)), 0.2, grown.tree).row) == grown.rows
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 3])
@@ -129,7 +129,7 @@ def diagonal_points():
 
 def test_grow_tree__cuts_along_a_principal_axis_where_fewer_cubes_are_crossed():
     points = diagonal_points()
-    hashes = hash_ids(np.arange(4000))
+    hashes = hash_to_unit(np.arange(4000))
     turned, raw = (grow(points, 0.1, 8, norm=norm) for norm in (SQUARES, MAXIMUM))
     assert np.linalg.norm(turned.tree.basis, axis=1) == pytest.approx(1.0, abs=1e-4)
     assert (np.linalg.norm(turned.tree.basis, axis=1) <= 1.0).all()
@@ -174,7 +174,7 @@ def test_grow_tree__gives_a_pair_to_the_part_that_decides_it(n_parts, n, dimensi
         term_cost=0.0,
     )
     assert grown.n_parts > 1
-    assigned = assign(points, hash_ids(np.arange(n)), eps, grown.tree)
+    assigned = assign(points, hash_to_unit(np.arange(n)), eps, grown.tree)
     decided = np.zeros(grown.n_parts)
     for part in range(grown.n_parts):
         mask = dict(

@@ -76,7 +76,7 @@ class AssignedRows(NamedTuple):
     mask: Ints
 
 
-def hash_ids(ids: Ints) -> Floats:
+def hash_to_unit(ids: Ints) -> Floats:
     """Hash ids to numbers in [0, 1), evenly spread whatever the ids: the upper 53 bits of splitmix64.
 
     Parameters
@@ -196,7 +196,7 @@ def assign(embedded: Floats, hashes: Floats, eps: float, tree: CutTree) -> Assig
     Parameters
     ----------
     embedded : (n, d) float64; not modified.
-    hashes : (n,) float64, :func:`hash_ids` of the rows' ids.
+    hashes : (n,) float64, :func:`hash_to_unit` of the rows' ids.
     eps : side of a cube in embedded coordinates.
     tree : the cuts.
 
@@ -227,7 +227,7 @@ def holding_parts(embedded: Floats, hashes: Floats, tree: CutTree) -> Ints:
     Parameters
     ----------
     embedded : (n, e) float64; not modified.
-    hashes : (n,) float64, :func:`hash_ids` of the rows' ids.
+    hashes : (n,) float64, :func:`hash_to_unit` of the rows' ids.
     tree : the cuts.
 
     Notes

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin.kernels.arrays import Floats, Floats32, Ints, Points
-from epsjoin.kernels.join.cuts import hash_ids
+from epsjoin.kernels.join.cuts import hash_to_unit
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.costs import (
     BLOCK_NS_PER_BYTE,
@@ -174,5 +174,5 @@ class BlockPlan:
             cell = self.cells.find(filter_rows(embed(points, self.metric), self.space))
         first = (np.cumsum(self.buckets) - self.buckets.ravel()).reshape(self.buckets.shape)
         of_cell = self.buckets[int(is_right), cell]
-        bucket: Ints = (hash_ids(ids) * of_cell).astype(np.int64)
+        bucket: Ints = (hash_to_unit(ids) * of_cell).astype(np.int64)
         return np.asarray(first[int(is_right), cell] + bucket)

@@ -84,7 +84,7 @@ def grow_tree(
     Parameters
     ----------
     embedded : (m, e) float64; not modified.
-    hashes : (m,) float64, :func:`hash_ids`.
+    hashes : (m,) float64, :func:`hash_to_unit`.
     eps : side of a cube in embedded coordinates.
     n_parts : leaves to aim at. There are fewer when no cut helps: a leaf that cannot be cut stays a leaf.
     norm : see :class:`epsjoin.kernels.join.projection.Projection`.

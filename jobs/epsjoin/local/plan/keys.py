@@ -13,7 +13,7 @@ import numpy as np
 
 from epsjoin.kernels.arrays import Bools, Bytes, Floats, Ints
 from epsjoin.kernels.join.codes import cube_corners
-from epsjoin.kernels.join.cuts import CutTree, assign, hash_ids
+from epsjoin.kernels.join.cuts import CutTree, assign, hash_to_unit
 from epsjoin.kernels.join.regular import carry, stack_rows
 from epsjoin.kernels.join.window import window_rows
 from epsjoin.local.metric import Metric
@@ -70,7 +70,7 @@ class MaskKey:
 
     def assign(self, embedded: Floats, ids: Ints, eps: float) -> KeyedRows:
         """Assign rows to the parts that their cubes, of side ``eps``, touch."""
-        return KeyedRows(*assign(embedded, hash_ids(ids), eps, self.tree))
+        return KeyedRows(*assign(embedded, hash_to_unit(ids), eps, self.tree))
 
     def empty(self, n: int) -> Keys:
         """Make an array for the keys of n rows."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.kernels.join.cuts import CutTree, assign, hash_ids, holding_parts
+from epsjoin.kernels.join.cuts import CutTree, assign, hash_to_unit, holding_parts
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.spread import Replicas, as_points
@@ -45,7 +45,7 @@ def hold(points: Floats, ids: Ints, plan: JoinPlan) -> Replicas:
         Points with another number of coordinates than the plan's; a plan of regular cuts.
     """
     embedded = plan.get_metric().embed(as_points(points, plan))
-    part = holding_parts(embedded, hash_ids(np.asarray(ids, np.int64)), _tree_of(plan))
+    part = holding_parts(embedded, hash_to_unit(np.asarray(ids, np.int64)), _tree_of(plan))
     row = np.argsort(part, kind="stable")
     return Replicas(row, part[row].astype(np.int32), np.zeros(len(row), np.int64))
 

@@ -16,7 +16,7 @@ import numpy as np
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.kernels.arrays import Bytes, Floats, Ints
 from epsjoin.kernels.join import codes as join_codes
-from epsjoin.kernels.join.cuts import CutTree, hash_ids
+from epsjoin.kernels.join.cuts import CutTree, hash_to_unit
 from epsjoin.kernels.join.projection import Projection
 from epsjoin.kernels.ranges import Ranges, in_one_range
 from epsjoin.local.metric import Metric
@@ -266,7 +266,7 @@ def grow_parts(
     max_leaf_rows = math.inf if cuts.most_part_rows is None or not m else cuts.most_part_rows / rows_per_row
     grown = grow_tree(
         embedded,
-        hash_ids(ids),
+        hash_to_unit(ids),
         reach,
         cuts.n_parts,
         norm=metric.norm,

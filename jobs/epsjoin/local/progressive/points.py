@@ -16,7 +16,7 @@ from epsjoin.kernels.join.cuts import (
     assign,
     assign_rows,
     cube_sides,
-    hash_ids,
+    hash_to_unit,
 )
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.cuts import Cuts
@@ -95,7 +95,7 @@ class PointsInParts(CutKind):
 
     def keyed(self, values: Values, ids: Ints) -> Keyed:
         """See :class:`SweepKind`; a row for each part that the cube touches, marked with its mask."""
-        row, part, mask = assign(self.metric.embed(values), hash_ids(ids), self.reach, self.tree)
+        row, part, mask = assign(self.metric.embed(values), hash_to_unit(ids), self.reach, self.tree)
         return Keyed(row, part.astype(np.int32), mask)
 
     def new_area(self, counters: dict[str, Any], two_tables: bool) -> WindowArea:
@@ -125,7 +125,7 @@ class PointsInParts(CutKind):
             turned = [all_turned_sides(points, tree.basis, half)[0] for points in (x, y)]
             lower += list(np.maximum(*turned))
         corner = np.ascontiguousarray(np.stack(lower, axis=1))
-        hashes = np.maximum(hash_ids(rows.ids[first]), hash_ids(rows.ids[second]))
+        hashes = np.maximum(hash_to_unit(rows.ids[first]), hash_to_unit(rows.ids[second]))
         none = np.empty(0, np.int64)
         total = assign_rows(corner, corner, SIDES_ARE_GIVEN, hashes, tree, none, none, none, False)
         row, part, mask = (np.empty(total, np.int64) for _ in range(3))
