@@ -60,7 +60,7 @@ NOTHING = {
 }
 """Jobs that do nothing: one counts a row, the other does not even start a session."""
 
-WITHOUT_SESSION = ("quality input", "cluster", "outliers", "quality results", "report")
+WITHOUT_SESSION = ("quality input", "fit_epsilon", "cluster", "outliers", "quality results", "report")
 """The steps that start a session only for large slices."""
 
 

@@ -41,14 +41,14 @@ class Points:
         some hundredths of a second to make one.
     reading : how a task turns batches of the frame into arrays.
     n : number of rows.
-    n_splits : number of tasks that read the points, as far as it is known.
+    n_partitions : number of partitions of a caller's frame.
     files : the same columns read from files by the tasks themselves, if the points are stored in a table.
     """
 
     make_frame: Callable[[], DataFrame]
     reading: Reading
     n: int
-    n_splits: int
+    n_partitions: int = 0
     files: StoredRows | None = None
 
     @property
@@ -188,7 +188,7 @@ def stored_points(job: Job) -> Points:
     def make_frame() -> DataFrame:
         return scan.read(job.spark, job.lake, where).select("id", "point")
 
-    return Points(make_frame, stored_reading(job.lake), files.n, len(files.splits()), files)
+    return Points(make_frame, stored_reading(job.lake), files.n, files=files)
 
 
 def stored_files(job: Job, where: Slice) -> StoredRows:
