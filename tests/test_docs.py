@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from epsjoin import errors
 from epsjoin.contracts.sources import load_source
 
 REPO = Path(__file__).resolve().parents[1]
@@ -53,6 +54,14 @@ def test_documents__link_and_name_what_is_there(page: Path) -> None:
     typed += re.findall(r"`(make [^`]*)`", text)
     targets = {match[1] for line in typed if (match := re.match(r"make ([a-z][a-z-]*)", line))}
     assert targets <= TARGETS, "targets of make"
+
+
+def test_operate__says_what_every_exit_code_means() -> None:
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    codes = {kind.exit_code for kind in kinds if issubclass(kind, errors.EpsjoinError)}
+    text = (REPO / "docs" / "operate.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^\| (\d+)[ ,]", text, re.MULTILINE)
+    assert sorted(map(int, listed)) == sorted({0, errors.INTERRUPTED} | codes)
 
 
 ADD = REPO / "docs" / "add-a-data-set.md"
