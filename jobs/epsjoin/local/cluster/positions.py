@@ -16,11 +16,6 @@ from epsjoin.kernels.cluster.union_find import unite_all
 from epsjoin.kernels.ids import IdIndex, rows_of
 from epsjoin.local.cluster.from_pairs import NOISE, Connected
 
-POINTS_CHANGED = (
-    "points or pairs have changed since: run merge_join again, or persist the frame that the points are from"
-)
-"""What to do where pairs name a point that is not there."""
-
 POINT_BYTES = 25
 """Bytes of :class:`AllPoints` for each point, its id included."""
 
@@ -85,6 +80,24 @@ class AllPoints:
         return sum(array.nbytes for array in arrays)
 
 
+def id_twice(number: int) -> ArgumentError:
+    """Make the error of an id that two points have."""
+    return ArgumentError(f"the id {number} comes twice; every point needs one of its own")
+
+
+def id_of_noise() -> ArgumentError:
+    """Make the error of a point with the id of noise: a cluster of that name could not be told from it."""
+    return ArgumentError(f"the id {NOISE} is kept for noise; give that row another")
+
+
+def point_missing(number: int) -> TableError:
+    """Make the error of pairs that name a point that is not there."""
+    return TableError(
+        f"the pairs name the point {number}, which is not among the points; points or pairs have changed "
+        "since: run merge_join again, or persist the frame that the points are from"
+    )
+
+
 def check_ids(ids: Ints) -> None:
     """Refuse ids, (n,) int64 ascending, that cannot name clusters.
 
@@ -95,12 +108,10 @@ def check_ids(ids: Ints) -> None:
     """
     twice = np.flatnonzero(ids[1:] == ids[:-1])
     if twice.size:
-        raise ArgumentError(f"the id {ids[twice[0]]} comes twice; every point needs one of its own")
+        raise id_twice(ids[twice[0]])
     place = np.searchsorted(ids, NOISE)
     if place < ids.size and ids[place] == NOISE:
-        raise ArgumentError(
-            f"the id {NOISE} is kept for noise: a cluster of this name could not be told from noise"
-        )
+        raise id_of_noise()
 
 
 def positions_of(ids: Ints, wanted: Ints) -> Ints:
@@ -131,7 +142,4 @@ def indexed_positions_of(index: IdIndex, wanted: Ints) -> Ints:
 
 def _refuse_missing(wanted: Ints, is_missing: Bools) -> None:
     if is_missing.any():
-        raise TableError(
-            f"the pairs name the point {wanted[is_missing.argmax()]}, which is not among the points; "
-            f"{POINTS_CHANGED}"
-        )
+        raise point_missing(wanted[is_missing.argmax()])

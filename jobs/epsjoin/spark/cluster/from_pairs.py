@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from epsjoin.errors import ArgumentError, TableError
 from epsjoin.lake.arrow import pair_columns
 from epsjoin.local.cluster.from_pairs import (
     NOISE,
@@ -31,7 +30,7 @@ from epsjoin.local.cluster.from_pairs import (
     sum_degrees,
 )
 from epsjoin.local.cluster.from_pairs import label as label_arrays
-from epsjoin.local.cluster.positions import POINTS_CHANGED, AllPoints, positions_of
+from epsjoin.local.cluster.positions import AllPoints, id_of_noise, id_twice, point_missing, positions_of
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.cluster.components import MAX_IN_ONE_TASK, join_forests
@@ -74,7 +73,7 @@ def refuse_noise_id(points: Points) -> None:
         A point has this id.
     """
     if points.frame.where(F.col("id") == NOISE).limit(1).count():
-        raise ArgumentError(f"the id {NOISE} is kept for noise; give that row another")
+        raise id_of_noise()
 
 
 def cluster_pairs(
@@ -140,12 +139,10 @@ def _check_ids(ids: DataFrame, degrees: DataFrame) -> None:
     counted = ids.groupBy("id").agg(F.count("*").alias("n"))
     for row in counted.where((F.col("n") > 1) | (F.col("id") == NOISE)).limit(1).collect():
         if row["id"] == NOISE:
-            raise ArgumentError(f"the id {NOISE} is kept for noise; give that row another")
-        raise ArgumentError(f"the id {row['id']} comes twice; every point needs one of its own")
+            raise id_of_noise()
+        raise id_twice(row["id"])
     for row in degrees.join(counted, "id", "left_anti").limit(1).collect():
-        raise TableError(
-            f"the pairs name the point {row['id']}, which is not among the points; {POINTS_CHANGED}"
-        )
+        raise point_missing(row["id"])
 
 
 def heap_points(spark: SparkSession) -> int:
