@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from epsjoin.errors import ArgumentError
 from epsjoin.local.cluster.dbscan import dbscan
 from epsjoin.local.epsilon.fit import fit_epsilon
-from epsjoin.local.epsilon.k_distance import round_up
+from epsjoin.local.epsilon.k_distance import quantile_of_all, round_up
+from epsjoin.local.metric import get_metric
 from oracles import examples
 from oracles import fractal as twin
 from tests.local.epsilon.samples import FIT, SEEDS, about, random, size
@@ -159,3 +160,23 @@ def test_knee_and_quantile__are_finite_where_some_k_distances_are_not():
     assert fit.eps_for(k_distance_quantile=0.9, k=2) <= 1.0
     with pytest.raises(ArgumentError, match="the 2-distance at a share of 0.999 of the points is infinite"):
         fit.eps_for(k_distance_quantile=0.999, k=2)
+
+
+@pytest.mark.parametrize("k", [1, 4, 20])
+@pytest.mark.parametrize("n", [400, 3000])
+def test_quantile_of_all__is_that_of_the_fit_and_needs_none(k, n):
+    points = twin.cube(n, 2, random())
+    fit = fit_epsilon(points)
+    for share, digits in ((0.1, 3), (0.5, 6), (0.95, 17)):
+        eps = fit.eps_for(k_distance_quantile=share, k=k, digits=digits)
+        assert quantile_of_all(points, fit.metric, share, k, digits) == eps
+    lattice = np.arange(30.0)[:, None]
+    with pytest.raises(ArgumentError, match="power law"):
+        fit_epsilon(lattice)
+    rising = twin.k_distances(lattice, k)
+    assert quantile_of_all(lattice, fit.metric, 0.9, k) == twin.quantile(rising, 0.9)
+
+
+def test_quantile_of_all__refuses_too_few_points():
+    with pytest.raises(ArgumentError, match="a 3-distance needs at least 4 points, not 3"):
+        quantile_of_all(np.arange(3.0)[:, None], get_metric("euclidean"), 0.5, 3)

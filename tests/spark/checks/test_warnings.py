@@ -128,6 +128,13 @@ def test_warning_of_the_fit__is_none_where_eps_was_set(make_job: JobMaker, tmp_p
     assert "the_fit_is_straight" not in warned(job_on(make_job, tmp_path, few_places(), {"eps": 0.05}))
 
 
+def test_warning_of_the_fit__is_none_where_eps_needs_no_law(make_job: JobMaker, tmp_path: Path) -> None:
+    """The k-distances of all points are measured; where they are estimated of a sample, a law is needed."""
+    lattice = np.stack(np.indices((5, 5)), axis=-1).reshape(-1, 2).astype(float)
+    job = job_on(make_job, tmp_path, lattice, {"k_distance_quantile": 0.5})
+    assert "the_fit_is_straight" not in warned(job)
+
+
 def test_warnings__are_all_in_the_documents_and_tried_here() -> None:
     by_others = {"there_are_points"}  # ingest refuses a snapshot without a point
     own = {"nothing_was_quarantined", "nothing_was_unusual", "all_points_were_joined_lately"}

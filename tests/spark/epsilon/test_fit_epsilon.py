@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
@@ -153,3 +154,47 @@ def test_fit_epsilon__names_other_ways_to_choose_where_equal_points_have_more_ne
         fit_epsilon.run(job)
     other = RunParams(k_distance_quantile=0.9)
     assert fit_epsilon.run(replace(job, params=other))["eps"] > 0
+
+
+def lattice(n: int) -> NDArray[np.float64]:
+    """Points of few different distances, which follow no power law."""
+    return np.stack(np.indices((n, n)), axis=-1).reshape(-1, 2).astype(np.float64)
+
+
+def test_fit_epsilon__takes_a_quantile_of_all_k_distances_without_a_power_law(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    """Of a lattice's 25 points, 9 are inside with four nearest at 1; at the border the fourth is farther."""
+    job = job_on(make_job, tmp_path, lattice(5), {"k_distance_quantile": 0.3, "min_pts": 5})
+    ingest.run(job)
+    assert fit_epsilon.run(job) == {"n_sample": 25.0, "eps": 1.0, "expected_pairs": 40.0}
+    row = slices.read_row(job.lake, Slice("epsilon", RUN))
+    assert (row["eps"], row["method"], row["target"]) == (1.0, "k_distance_quantile", 0.3)
+    assert row["exponent"] is None
+    assert "too few pairs at different distances" in row["note"]
+    assert not slices.read_slice(job.lake, Slice("epsilon_curve", RUN)).num_rows
+    rounded = replace(job, params=replace(job.params, k_distance_quantile=0.5))
+    assert fit_epsilon.run(rounded)["eps"] == 1.42, "the root of 2, rounded up to eps_digits"
+    with pytest.raises(DataRefusedError, match="a 25-distance needs at least 26 points, not 25"):
+        fit_epsilon.run(replace(job, params=replace(job.params, min_pts=26)))
+
+
+@pytest.mark.parametrize("way", [{"neighbours": 3}, {"pairs": 40}])
+def test_fit_epsilon__without_a_power_law_names_the_rule_that_needs_none(
+    make_job: JobMaker, tmp_path: Path, way: dict[str, float]
+) -> None:
+    job = job_on(make_job, tmp_path, lattice(5), way)
+    ingest.run(job)
+    with pytest.raises(DataRefusedError, match=r"choose eps by hand \(eps\) or by k_distance_quantile"):
+        fit_epsilon.run(job)
+
+
+def test_fit_epsilon__takes_no_quantile_of_a_part_of_the_points_without_a_power_law(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    params = {"k_distance_quantile": 0.5, "sample_rows": 100}
+    points = np.repeat(lattice(5), 5, axis=0)
+    job = job_on(make_job, tmp_path, points, params)
+    ingest.run(job)
+    with pytest.raises(DataRefusedError, match=r"\(eps\), or raise sample_rows \(100\) to all 125 points"):
+        fit_epsilon.run(job)

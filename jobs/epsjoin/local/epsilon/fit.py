@@ -82,6 +82,7 @@ def fit_epsilon(
     See Also
     --------
     fit_box_count : the exponent without a join.
+    k_distance : of every point; a quantile of them is an eps that needs no power law.
     local_exponents : an exponent for each region.
     estimate : the number of pairs for an eps.
 

@@ -13,6 +13,7 @@ from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.paired import paired_distances
 from epsjoin.local.epsilon.power_law import BY_HAND
 from epsjoin.local.metric import Metric
+from epsjoin.local.plan.expected import draw_rows
 
 TYPED_DIGITS = 6
 """Significant digits of an eps that is to be typed."""
@@ -135,6 +136,33 @@ def quantile(ascending: Floats, fraction: float, k: int) -> float:
             f"the {k}-distance at a share of {fraction:g} of the points is infinite; {BY_HAND}"
         )
     return found
+
+
+def quantile_of_all(
+    points: Floats, metric: Metric, fraction: float, k: int, digits: int = TYPED_DIGITS, seed: int = 0
+) -> float:
+    """Choose eps as a quantile of the k-distances of a whole set: without a power law.
+
+    Parameters
+    ----------
+    points : (n, d) float64, all points of the set; not modified.
+    metric : the metric of the distances.
+    fraction : above 0 and below 1.
+    k : rank of the neighbours, 1 for the nearest.
+    digits : number of significant digits; the quantile is rounded up to them.
+    seed : of the 1,000 points whose k-distances are measured, where there are more. They are those of
+        :func:`epsjoin.fit_epsilon`.
+
+    Raises
+    ------
+    ArgumentError
+        There are no k + 1 points; or the k-distance is 0, or infinite.
+    """
+    if len(points) <= k:
+        raise ArgumentError(f"a {k}-distance needs at least {k + 1} points, not {len(points)}; {BY_HAND}")
+    in_random_order = np.ascontiguousarray(points[draw_rows(len(points), len(points), seed)])
+    nearest = nearest_distances(in_random_order, metric, k)
+    return round_up(quantile(np.sort(nearest[:, k - 1]), fraction, k), digits)
 
 
 def find_knee(ascending: Floats, k: int) -> Knee:

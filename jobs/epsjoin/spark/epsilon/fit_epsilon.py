@@ -7,12 +7,14 @@ from typing import Any, NamedTuple
 from epsjoin.console import counted, in_unit, say
 from epsjoin.contracts.trees import is_whole
 from epsjoin.errors import ArgumentError, DataRefusedError
+from epsjoin.kernels.arrays import Floats
 from epsjoin.lake import slices, targets, transactions
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.local.epsilon.epsilon_fit import EpsilonFit
 from epsjoin.local.epsilon.fit import fit_epsilon as fit_points
+from epsjoin.local.epsilon.k_distance import quantile_of_all
 from epsjoin.local.epsilon.limits import Expectation
-from epsjoin.local.metric import get_metric
+from epsjoin.local.metric import Metric, get_metric
 from epsjoin.params import RunParams
 from epsjoin.spark.job import Job
 from epsjoin.spark.points import stored_points
@@ -44,7 +46,8 @@ def run(job: Job) -> dict[str, float]:
         A parameter sets an eps that is too small or too large for the metric; or eps of documents is not
         whole.
     DataRefusedError
-        eps must be chosen, but the points follow no power law (they are too few, or too many are equal).
+        eps must be chosen, but the points follow no power law (they are too few, or too many are equal). A
+        quantile of the k-distances needs none where all points are sampled.
     BudgetError
         More than ``max_pairs`` pairs are expected; the message has the largest eps that fits.
     TableError
@@ -71,7 +74,16 @@ def run(job: Job) -> dict[str, float]:
         fit = fit_points(sample, metric, params.sample_rows, params.seed, n_points, max_k)
     except ArgumentError as error:
         note = str(error)
-    choice = _choose(params, fit, note)
+    if params.eps is not None:
+        choice = ChosenEps(float(params.eps), "given", None)
+    else:
+        try:
+            if fit is None:
+                choice = _choose_without_law(params, sample, n_points, metric, note)
+            else:
+                choice = _choose_by_law(params, fit)
+        except ArgumentError as error:
+            raise DataRefusedError(f"eps cannot be chosen from these points: {error}") from error
     expectation = Expectation(sample, n_points, metric, params.seed, params.sample_rows, fit)
     expected_pairs = expectation.refuse_too_many(choice.eps, params.max_pairs, source.unit).pairs
     row: dict[str, Any] = {
@@ -131,20 +143,34 @@ def _format_target(target: float | None) -> str:
     return "" if target is None else f" {target:g}"
 
 
-def _choose(params: RunParams, fit: EpsilonFit | None, note: str | None) -> ChosenEps:
-    if params.eps is not None:
-        return ChosenEps(float(params.eps), "given", None)
-    if fit is None:
-        raise DataRefusedError(f"eps cannot be chosen from these points: {note} (parameter eps)")
-    digits = params.eps_digits
-    try:
-        if params.pairs is not None:
-            return ChosenEps(fit.eps_for(pairs=params.pairs, digits=digits), "pairs", params.pairs)
-        if params.k_distance_quantile is not None:
-            quantile = params.k_distance_quantile
-            eps = fit.eps_for(k_distance_quantile=quantile, k=max(1, params.min_pts - 1), digits=digits)
-            return ChosenEps(eps, "k_distance_quantile", quantile)
-        eps = fit.eps_for(neighbours=params.neighbours, digits=digits)
-        return ChosenEps(eps, "neighbours", params.neighbours)
-    except ArgumentError as error:
-        raise DataRefusedError(f"eps cannot be chosen from these points: {error}") from error
+def _choose_by_law(params: RunParams, fit: EpsilonFit) -> ChosenEps:
+    digits, share = params.eps_digits, params.k_distance_quantile
+    if params.pairs is not None:
+        return ChosenEps(fit.eps_for(pairs=params.pairs, digits=digits), "pairs", params.pairs)
+    if share is not None:
+        eps = fit.eps_for(k_distance_quantile=share, k=_rank(params), digits=digits)
+        return ChosenEps(eps, "k_distance_quantile", share)
+    eps = fit.eps_for(neighbours=params.neighbours, digits=digits)
+    return ChosenEps(eps, "neighbours", params.neighbours)
+
+
+def _choose_without_law(
+    params: RunParams, sample: Floats, n_points: int, metric: Metric, note: str | None
+) -> ChosenEps:
+    """Choose eps where there is no power law: the k-distances need none where all points are looked at."""
+    share = None if params.pairs is not None else params.k_distance_quantile
+    is_whole, k = len(sample) == n_points, _rank(params)
+    if is_whole and share is not None:
+        eps = quantile_of_all(sample, metric, share, k, params.eps_digits, params.seed)
+        return ChosenEps(eps, "k_distance_quantile", share)
+    other = ""
+    if share is not None:
+        other = f", or raise sample_rows ({len(sample):,}) to all {n_points:,} points"
+    elif is_whole and len(sample) > k and (sample != sample[0]).any():
+        other = " or by k_distance_quantile"
+    raise ArgumentError(f"{note} (eps){other}")
+
+
+def _rank(params: RunParams) -> int:
+    """Return the rank of the neighbours whose distances are k-distances."""
+    return max(1, params.min_pts - 1)
