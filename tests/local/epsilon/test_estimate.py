@@ -128,6 +128,15 @@ def test_estimate__takes_few_points(n):
     assert expected.neighbours == (1.0 if n == 2 else 0.0)
 
 
+@pytest.mark.parametrize("d", [2, 40])
+@pytest.mark.parametrize("options", [{}, {"cuts": Cuts()}, {"metric": "cosine"}, {"right": True}])
+def test_estimate__of_no_points_is_0_and_not_below(d, options):
+    """-0.0 is equal to 0.0, but prints as a number below it."""
+    if "right" in options:
+        options = {"right": np.empty((0, d))}
+    assert "-0.0" not in str(estimate(np.empty((0, d)), 0.1, **options))
+
+
 def test_estimate__of_a_sample_without_pairs_leaves_room_for_some():
     points = np.arange(2000.0)[:, None] * 10
     expected = estimate(points, 1.0, n_rows=20_000)

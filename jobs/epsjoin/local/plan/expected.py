@@ -272,7 +272,7 @@ def expect_pairs(
     return ExpectedPairs(
         pairs * scale,
         max(0.0, pairs - half) * scale,
-        min(n_rows * (n_rows - 1.0) / 2.0, (pairs + half + few) * scale),
+        min(n_rows * max(0.0, n_rows - 1.0) / 2.0, (pairs + half + few) * scale),
         m,
         pairs,
         pairs >= _MIN_PAIRS or m == n_rows,

@@ -73,4 +73,4 @@ def expect_candidates(
         candidates += int(np.where(in_bins <= most_in_bins, in_bins, in_window).sum())
     if sides is not None:
         return candidates * sides.pair_weight
-    return (candidates - m) / 2 * n_rows * (n_rows - 1.0) / max(1.0, m * (m - 1.0))
+    return (candidates - m) / 2 * n_rows * max(0.0, n_rows - 1.0) / max(1.0, m * (m - 1.0))

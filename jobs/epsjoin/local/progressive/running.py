@@ -77,7 +77,7 @@ class RunPairs(NamedTuple):
 
 def combinations(rows: tuple[float, float], two_tables: bool) -> float:
     """How many pairs of rows there are."""
-    return rows[0] * rows[1] if two_tables else rows[0] * (rows[0] - 1.0) / 2.0
+    return rows[0] * rows[1] if two_tables else rows[0] * max(0.0, rows[0] - 1.0) / 2.0
 
 
 def from_runs(runs: list[RunPairs], everything: float, fraction: float, is_random: bool) -> RunningEstimate:
