@@ -222,7 +222,16 @@ def test_one_run_twice_at_once__is_refused_once(
             seconds(RUNS[1]) - LATE - 60,
             "tiny: 1 record of run 2022-02-01 came too late, that of id 3 by 60 s more",
         ),
-        (seconds(RUNS[2]), "tiny: 1 record of run 2022-02-01 came too early"),
+        (
+            seconds(RUNS[2]),
+            "tiny: 1 record of run 2022-02-01 came too early, that of id 3 at the end of the run's interval, "
+            "which the next one begins with; correct",
+        ),
+        (
+            seconds(RUNS[2]) + 90,
+            "tiny: 1 record of run 2022-02-01 came too early, that of id 3 90 s after the end of the run's "
+            "interval; correct",
+        ),
     ],
 )
 def test_record__that_would_be_in_no_slice_stops_the_run(tmp_path: Path, time: float, words: str) -> None:

@@ -164,13 +164,21 @@ def to_numbers(values: pa.ChunkedArray) -> Floats:
 
 def _refuse_strays(name: str, run: str, ids: Ints, time: Floats, first: float, end: float) -> None:
     """Refuse a run with a record that should have come with another one: it would be in no slice."""
-    for by, is_stray, word, remedy in (
-        (first - time, time < first, "late", "set late in the contract's section match"),
-        (time - end, time >= end, "early", "correct its time, or run the interval that it belongs to"),
-    ):
-        if is_stray.any():
-            worst = int(np.argmax(by))
-            raise DataRefusedError(
-                f"{name}: {counted(int(is_stray.sum()), 'record')} of run {run} came too {word}, that of id "
-                f"{ids[worst]} by {by[worst]:g} s more than the contract allows; {remedy}"
-            )
+    too_late, too_early = time < first, time >= end
+    if too_late.any():
+        worst = int(np.argmax(first - time))
+        raise DataRefusedError(
+            f"{name}: {counted(int(too_late.sum()), 'record')} of run {run} came too late, that of id "
+            f"{ids[worst]} by {first - time[worst]:g} s more than the contract allows; set late in the "
+            "contract's section match"
+        )
+    if too_early.any():
+        worst = int(np.argmax(time - end))
+        by = time[worst] - end
+        where = f"{by:g} s after the end of the run's interval"
+        if by == 0:
+            where = "at the end of the run's interval, which the next one begins with"
+        raise DataRefusedError(
+            f"{name}: {counted(int(too_early.sum()), 'record')} of run {run} came too early, that of id "
+            f"{ids[worst]} {where}; correct its time, or run the interval that it belongs to"
+        )
