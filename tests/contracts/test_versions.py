@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -300,17 +302,16 @@ def test_check__refuses_a_version_that_goes_back_or_is_none(contracts: Path) -> 
     change(contracts, TABLE, lambda body: body.update(version="0.9.0"))
     assert "table clusters: the version has gone back" in check(contracts)[0]
     change(contracts, TABLE, lambda body: body.update(version="v1"))
-    with pytest.raises(
-        ContractError, match="table clusters: version must be three numbers such as 1.0.0, not 'v1'"
-    ):
-        check(contracts)
+    assert check(contracts) == ["table clusters: version must be three numbers such as 1.0.0, not 'v1'"]
+    with pytest.raises(ContractError, match="table clusters: version must be three numbers"):
+        publish(contracts)
 
 
 def test_check__refuses_a_version_that_is_none_of_a_draft_too(contracts: Path) -> None:
     change(contracts, SOURCE, lambda body: body.update(version="1", status="draft"))
     (contracts / FILE).unlink()
-    with pytest.raises(ContractError, match="version must be three numbers such as 1.0.0, not '1'"):
-        check(contracts)
+    first, *_ = check(contracts)
+    assert first == f"source {SOURCE}: version must be three numbers such as 1.0.0, not '1'"
 
 
 def test_contract_check__the_command(contracts: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -352,7 +353,74 @@ def test_check__of_what_leaves_records_out(contracts: Path) -> None:
 def test_check__refuses_two_contracts_of_one_id(contracts: Path) -> None:
     """As of a file that was copied, of which only the name was changed."""
     shutil.copy(contracts / f"{SOURCE}.odcs.yaml", contracts / "wells.odcs.yaml")
-    both = rf"wells\.odcs\.yaml: id epsjoin\.source\.{SOURCE} is that of .*{SOURCE}\.odcs\.yaml, too"
-    for look in (check, publish):
+    change(contracts, "wells", lambda body: body.update(status="draft"))
+    own, copied = check(contracts)
+    both = rf"\.odcs\.yaml: id epsjoin\.source\.{SOURCE} is that of .*\.odcs\.yaml, too"
+    assert re.search(rf"{SOURCE}{both}", own)
+    assert re.search(rf"wells{both}", copied)
+    assert check(contracts, ["clusters"]) == []
+    for names in ([], [SOURCE], ["wells"]):  # which of both is meant is not known
         with pytest.raises(ContractError, match=both):
-            look(contracts)
+            publish(contracts, names)
+
+
+def broken(contracts: Path) -> Path:
+    """A draft that is none, beside a table with something new under a new version."""
+    file = contracts / "wells.odcs.yaml"
+    file.write_text("id: [\n")
+    change(contracts, TABLE, new_column())
+    change(contracts, TABLE, lambda body: body.update(version="1.1.0"))
+    return file
+
+
+def test_check__tells_of_all_contracts_beside_one_that_is_invalid(contracts: Path) -> None:
+    file = broken(contracts)
+    change(contracts, SOURCE, without("properties", "ident"))
+    invalid, breach, behind = check(contracts)
+    assert invalid.startswith(f"{file}: ")
+    assert breach.startswith("source navaids: column ident is gone")
+    assert check(contracts, [SOURCE]) == [breach]
+    assert check(contracts, ["wells"]) == [invalid]
+    assert check(contracts, ["clusters"]) == [behind]
+    assert behind.startswith("table clusters: version 1.1.0 is new, after 1.0.0; 'bin/epsjoin")
+
+
+def test_publish__of_names_leaves_all_others_as_they_are(contracts: Path) -> None:
+    file, before = broken(contracts), (contracts / FILE).read_text()
+    change(contracts, SOURCE, without("properties", "ident"))
+    with pytest.raises(ContractError, match=r"wells.*; source navaids: .*; to publish others, name them"):
+        publish(contracts)
+    for name, words in (("wells", str(file)), (SOURCE, "column ident is gone"), ("none", "no contract none")):
+        with pytest.raises(ContractError, match=words):
+            publish(contracts, ["clusters", name])
+    assert (contracts / FILE).read_text() == before
+    assert publish(contracts, ["clusters"]) == ["table clusters: version 1.1.0 is new, after 1.0.0"]
+    known, now = (json.loads(text) for text in (before, (contracts / FILE).read_text()))
+    assert now[f"source {SOURCE}"] == known[f"source {SOURCE}"]
+    assert now["table clusters"]["version"] == "1.1.0"
+    assert now.keys() == known.keys()
+    assert check(contracts, ["clusters"]) == []
+
+
+def test_publish__of_a_name_removes_it_or_says_that_it_is_a_draft(contracts: Path) -> None:
+    (contracts / f"{TABLE}.odcs.yaml").unlink()
+    assert publish(contracts, [SOURCE]) == []
+    assert publish(contracts, ["clusters"]) == ["table clusters: the contract is gone"]
+    shutil.copy(CONTRACTS / "landmarks.odcs.yaml", contracts / "landmarks.odcs.yaml")
+    change(contracts, "landmarks", lambda body: body.update(status="draft"))
+    assert check(contracts, ["landmarks"]) == []
+    with pytest.raises(ContractError, match="source landmarks is a draft; set its status to active"):
+        publish(contracts, ["landmarks"])
+
+
+def test_contract_check__of_names_ends_well_beside_an_invalid_contract(
+    contracts: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, given = broken(contracts), ["--contracts", str(contracts)]
+    assert cli.main(["contract", "check", *given]) == 1
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith(f"epsjoin contract: {file}: ")
+    assert second.startswith("epsjoin contract: table clusters: version 1.1.0 is new")
+    assert cli.main(["contract", "check", SOURCE, *given]) == 0
+    assert cli.main(["contract", "publish", "clusters", *given]) == 0
+    assert capsys.readouterr().out == "table clusters: version 1.1.0 is new, after 1.0.0\n"

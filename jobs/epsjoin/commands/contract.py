@@ -55,6 +55,9 @@ def main(argv: Sequence[str]) -> int:
         ("publish", "record the present contracts under their versions"),
     ):
         other = commands.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
+        other.add_argument(
+            "names", nargs="*", metavar="NAME", help="of a data set or a table (default: all contracts)"
+        )
         add_contracts(other)
     new.add_argument("file", type=Path, help="CSV, JSON lines or Parquet, .gz allowed")
     new.add_argument(
@@ -63,12 +66,12 @@ def main(argv: Sequence[str]) -> int:
     new.add_argument("--to", type=Path, help="folder to write <name>.odcs.yaml into (default: it is printed)")
     arguments = parser.parse_args(argv)
     if arguments.what == "check":
-        wrong = versions.check(arguments.contracts)
+        wrong = versions.check(arguments.contracts, arguments.names)
         for sentence in wrong:
             print(f"epsjoin contract: {sentence}", file=sys.stderr)
         return 1 if wrong else 0
     if arguments.what == "publish":
-        print("\n".join(versions.publish(arguments.contracts)) or "nothing is new")
+        print("\n".join(versions.publish(arguments.contracts, arguments.names)) or "nothing is new")
         return 0
     name = arguments.name or _name_of(arguments.file)
     text = draft(arguments.file, name)

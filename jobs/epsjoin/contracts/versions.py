@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from epsjoin.contracts.odcs import Column, read_contract
 from epsjoin.contracts.sources import GUARD, load_source
@@ -50,33 +50,53 @@ class Change:
     words: str
 
 
-def check(contracts: Path) -> list[str]:
-    """Check the versions of all contracts in a folder.
+class Read(NamedTuple):
+    """What was found in a folder of contracts, by their names: "source navaids" or "table pairs".
+
+    Parameters
+    ----------
+    shapes : of contracts that are valid, without drafts that were never published.
+    drafts : names of these drafts.
+    invalid : sentences about contracts that are not valid, or have the id of another one.
+    """
+
+    shapes: dict[str, Shape]
+    drafts: set[str]
+    invalid: dict[str, str]
+
+
+def check(contracts: Path, names: Sequence[str] = ()) -> list[str]:
+    """Check the versions of contracts in a folder.
+
+    Parameters
+    ----------
+    names : of the data sets and tables to check; by default all.
 
     Returns
     -------
-    A sentence for each contract whose version is too low or that is not published; empty if all is well.
+    A sentence for each contract that is not valid, or has the id of another one, and for each whose version
+    is too low; if there are none, for each that is not published; empty if all is well.
 
     Raises
     ------
     ContractError
-        A contract is not valid, has the id of another one, or has no version of three numbers;
-        ``published.json`` is not JSON.
+        There is no contract, or none of a name; ``published.json`` is not JSON.
     """
-    known, now = _read_published(contracts), _read_shapes(contracts)
-    wrong = _find_breaches(known, now)
-    if wrong:
-        return wrong
-    behind = [name for name in sorted(known.keys() | now.keys()) if known.get(name) != now.get(name)]
-    return [
-        f"{name}: {_describe_version(known.get(name), now.get(name))}; "
-        f"'bin/epsjoin contract publish' writes it to {FILE}"
-        for name in behind
-    ]
+    known = _read_published(contracts)
+    found = _read_shapes(contracts, known)
+    chosen = _choose(names, known, found)
+    faults = _find_faults(known, found, chosen)
+    news = _find_news(known, found, chosen - faults.keys())
+    publishing = f"'bin/epsjoin contract publish' writes it to {FILE}"
+    return [*faults.values(), *(f"{line}; {publishing}" for line in news)]
 
 
-def publish(contracts: Path) -> list[str]:
-    """Write the contracts of a folder to ``published.json``; a contract without a file is removed from it.
+def publish(contracts: Path, names: Sequence[str] = ()) -> list[str]:
+    """Write contracts of a folder to ``published.json``; a contract without a file is removed from it.
+
+    Parameters
+    ----------
+    names : of the data sets and tables to publish; by default all. Others stay as they were published.
 
     Returns
     -------
@@ -85,16 +105,49 @@ def publish(contracts: Path) -> list[str]:
     Raises
     ------
     ContractError
-        As :func:`check`; or a version is too low for what has changed, and nothing is written.
+        As :func:`check`; or one of these contracts is not valid, has the id of another one, is a draft that
+        was named, or its version is too low for what has changed. Then nothing is written.
     """
-    known, now = _read_published(contracts), _read_shapes(contracts)
-    wrong = _find_breaches(known, now)
-    if wrong:
-        raise ContractError("; ".join(wrong))
+    known = _read_published(contracts)
+    found = _read_shapes(contracts, known)
+    chosen = _choose(names, known, found)
+    faults = list(_find_faults(known, found, chosen).values())
+    if names:
+        drafts = sorted(found.drafts & chosen)
+        faults += [f"{name} is a draft; set its status to active to publish it" for name in drafts]
+    elif faults and len(faults) < len(chosen):
+        faults.append("to publish others, name them")
+    if faults:
+        raise ContractError("; ".join(faults))
+    news = _find_news(known, found, chosen)
+    others = {name: shape for name, shape in known.items() if name not in chosen}
+    now = others | {name: shape for name, shape in found.shapes.items() if name in chosen}
     text = json.dumps(now, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
     (contracts / FILE).write_text(text, encoding="utf-8")
-    names = [name for name in sorted(known.keys() | now.keys()) if known.get(name) != now.get(name)]
-    return [f"{name}: {_describe_version(known.get(name), now.get(name))}" for name in names]
+    return news
+
+
+def _choose(names: Sequence[str], known: Mapping[str, Shape], found: Read) -> set[str]:
+    """The contracts of these names, which may be a data set's or a table's; all if there are no names."""
+    there = known.keys() | found.shapes.keys() | found.drafts | found.invalid.keys()
+    chosen = {each for each in there if not names or each.partition(" ")[2] in names}
+    unknown = sorted(set(names) - {each.partition(" ")[2] for each in chosen})
+    if unknown:
+        others = ", ".join(sorted({each.partition(" ")[2] for each in there}))
+        raise ContractError(f"no contract {', '.join(unknown)} is there; there are {others}")
+    return chosen
+
+
+def _find_news(known: Mapping[str, Shape], found: Read, chosen: Set[str]) -> list[str]:
+    """Describe those of the chosen contracts that are not as they were published."""
+    names = [name for name in sorted(chosen) if known.get(name) != found.shapes.get(name)]
+    return [f"{name}: {_describe_version(known.get(name), found.shapes.get(name))}" for name in names]
+
+
+def _find_faults(known: Mapping[str, Shape], found: Read, chosen: Set[str]) -> dict[str, str]:
+    """Say what is wrong with chosen contracts, first of those that are not valid."""
+    invalid = {name: sentence for name, sentence in found.invalid.items() if name in chosen}
+    return invalid | _find_breaches(known, {n: s for n, s in found.shapes.items() if n in chosen})
 
 
 def _describe_version(known: Shape | None, now: Shape | None) -> str:
@@ -104,8 +157,8 @@ def _describe_version(known: Shape | None, now: Shape | None) -> str:
     return f"version {now['version']} is new{before}"
 
 
-def _find_breaches(known: Mapping[str, Shape], now: Mapping[str, Shape]) -> list[str]:
-    wrong = []
+def _find_breaches(known: Mapping[str, Shape], now: Mapping[str, Shape]) -> dict[str, str]:
+    wrong = {}
     for name in sorted(known.keys() & now.keys()):
         changes = list(changes_between(known[name], now[name]))
         before = _parse_version(name, known[name]["version"])
@@ -119,7 +172,7 @@ def _find_breaches(known: Mapping[str, Shape], now: Mapping[str, Shape]) -> list
                 "minor": f"{words}: this adds to what was published",
                 "": "the version has gone back",
             }[bump]
-            wrong.append(
+            wrong[name] = (
                 f"{name}: {why} as version {known[name]['version']}; undo it, or set the contract's version "
                 f"(now {now[name]['version']}) to {'.'.join(map(str, lowest))} or above"
             )
@@ -235,26 +288,35 @@ def _read_published(contracts: Path) -> dict[str, Shape]:
     return published
 
 
-def _read_shapes(contracts: Path) -> dict[str, Shape]:
-    """The shapes of all contracts in a folder, by name, without drafts that were never published."""
-    known = _read_published(contracts)
+def _read_shapes(contracts: Path, known: Mapping[str, Shape]) -> Read:
+    """Read all contracts in a folder, those that are not valid for their sentences."""
     if not any(contracts.rglob("*.odcs.yaml")):
         raise ContractError(f"{contracts}: no contract (*.odcs.yaml) is there")
-    shapes: dict[str, Shape] = {}
-    files: dict[str, Path] = {}
+    found = Read({}, set(), {})
+    owners: dict[str, list[tuple[str, Path]]] = {}
     for place, kind in ((contracts, "source"), (contracts / "tables", "table")):
         for file in sorted(place.glob("*.odcs.yaml")):
-            name, body = file.name.removesuffix(".odcs.yaml"), read_contract(file)
-            if (other := files.setdefault(body["id"], file)) != file:
-                raise ContractError(
-                    f"{file}: id {body['id']} is that of {other}, too; each contract has its own"
-                )
-            shape_of = _shape_of_source if kind == "source" else _shape_of_table
-            shape = shape_of(contracts, name)
-            _parse_version(f"{kind} {name}", str(body["version"]))
-            if body["status"] != "draft" or f"{kind} {name}" in known:
-                shapes[f"{kind} {name}"] = {"version": str(body["version"]), "of": kind, **shape}
-    return shapes
+            stem = file.name.removesuffix(".odcs.yaml")
+            name = f"{kind} {stem}"
+            try:
+                body = read_contract(file)
+                owners.setdefault(body["id"], []).append((name, file))
+                shape = (_shape_of_source if kind == "source" else _shape_of_table)(contracts, stem)
+                _parse_version(name, str(body["version"]))
+            except ContractError as error:
+                found.invalid[name] = str(error)
+                continue
+            if body["status"] != "draft" or name in known:
+                found.shapes[name] = {"version": str(body["version"]), "of": kind, **shape}
+            else:
+                found.drafts.add(name)
+    for id_, several in owners.items():
+        for at, (name, file) in enumerate(several if len(several) > 1 else ()):
+            other = several[1 if at == 0 else 0][1]
+            found.invalid[name] = f"{file}: id {id_} is that of {other}, too; each contract has its own"
+            found.shapes.pop(name, None)
+            found.drafts.discard(name)
+    return found
 
 
 def _shape_of_source(contracts: Path, name: str) -> Shape:
