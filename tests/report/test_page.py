@@ -319,3 +319,11 @@ def test_page__compares_values_over_the_last_runs(example: Findings) -> None:
     )
     assert all(each in words for each in ("<b>TACAN</b>", "LORAN", "25 %", "50 %"))
     assert "no earlier run of the window has any to compare them with" in words
+
+
+def test_page__names_the_files_without_a_record(mapless: Findings) -> None:
+    (file,) = mapless.snapshots
+    empty = [{**file, "source": f"{i}.json", "rows_read": 0} for i in range(7)]
+    says = "No record is in 0.json , 1.json , 2.json , 3.json , 4.json and 2 further files."
+    assert says in Reader(page.render(dataclasses.replace(mapless, snapshots=[file, *empty]))).words
+    assert "No record is in" not in Reader(page.render(mapless)).words

@@ -288,6 +288,7 @@ def test_ingest__reads_a_folder_of_files_as_one_snapshot(make_job: JobMaker, tmp
     [
         ("csv", "id,x,y,name\n", "id,x,y,name\n1,0,0,a\n"),
         ("json", "", '{"id": 1, "x": 0, "y": 0, "name": "a"}\n'),
+        ("json", "\n", '{"id": 1, "x": 0, "y": 0, "name": "a"}\n'),
     ],
 )
 def test_ingest__takes_parts_without_a_record_beside_others_and_says_so(
@@ -305,7 +306,10 @@ def test_ingest__takes_parts_without_a_record_beside_others_and_says_so(
     (folder / f"b.{name}").write_text(record)
     job = make_job(XY, path="{date}", format=name, interval="month")
     assert ingest.run(job)["rows_ok"] == 1
-    assert "1 row read, 1 kept, 0 quarantined; 1 of 2 files without a record" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "1 row read, 1 kept, 0 quarantined; 1 of 2 files without a record" in said
+    size = f"{len(nothing)} {'byte' if len(nothing) == 1 else 'bytes'}"
+    assert f"ingest: no record is in 2023-06-04/a.{name} ({size})\n" in said
     assert [(row["source"], row["rows_read"]) for row in rows(job, "snapshots")] == [
         (f"2023-06-04/a.{name}", 0),
         (f"2023-06-04/b.{name}", 1),
@@ -313,6 +317,22 @@ def test_ingest__takes_parts_without_a_record_beside_others_and_says_so(
     (folder / f"b.{name}").write_text(nothing)
     with pytest.raises(DataRefusedError, match="no row is left: of 0, 0 are in quarantine and 0 left out"):
         ingest.run(job)
+
+
+def test_ingest__names_five_files_without_a_record_and_counts_the_others(
+    make_job: JobMaker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "2023-06-04"
+    folder.mkdir()
+    for i in range(7):
+        (folder / f"{i}.json").write_text("")
+    (folder / "8.json").write_text('{"id": 1, "x": 0, "y": 0, "name": "a"}\n')
+    ingest.run(make_job(XY, path="{date}", format="json", interval="month"))
+    said = [line for line in capsys.readouterr().out.splitlines() if "no record is in" in line]
+    assert said == [
+        *(f"ingest: no record is in 2023-06-04/{i}.json (0 bytes)" for i in range(5)),
+        "ingest: no record is in 2 further files; the table snapshots has their names",
+    ]
 
 
 def test_ingest__0_and_minus_0_are_one_value_of_a_key(make_job: JobMaker, tmp_path: Path) -> None:

@@ -33,6 +33,9 @@ from epsjoin.spark.stored import StoredSlice
 from epsjoin.spark.tasks import TaskReport
 from epsjoin.spark.windows import count_values
 
+_MOST_NAMED = 5
+"""Maximum number of files without a record that are named, each in a line."""
+
 
 def run(job: Job) -> dict[str, float]:
     """Replace the run's slices of the tables that ``pipeline`` names by the run's snapshot.
@@ -166,14 +169,19 @@ def _sums(snapshots: Sequence[Mapping[str, Any]]) -> list[int]:
 def _tell(job: Job, snapshots: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """Say what came in; return the counters."""
     read, kept, quarantined, left_out = _sums(snapshots)
-    empty = sum(not row["rows_read"] for row in snapshots)
+    empty = [row for row in snapshots if not row["rows_read"]]
     said = f"{kept:,} kept, {quarantined:,} quarantined"
     condition = job.lake.source.condition
     if condition:
         said += f", {left_out:,} ({left_out / read:.1%}) left out, for which this is not true: {condition}"
     if empty:
-        said += f"; {empty} of {len(snapshots)} files without a record"
+        said += f"; {len(empty)} of {len(snapshots)} files without a record"
     say(f"ingest: {counted(read, 'row')} read, {said}")
+    for row in empty[:_MOST_NAMED]:
+        say(f"ingest: no record is in {row['source']} ({counted(row['bytes'], 'byte')})")
+    if len(empty) > _MOST_NAMED:
+        further = counted(len(empty) - _MOST_NAMED, "further file")
+        say(f"ingest: no record is in {further}; the table snapshots has their names")
     return {
         "rows_read": read,
         "rows_ok": kept,
