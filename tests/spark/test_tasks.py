@@ -136,3 +136,31 @@ def test_summarize_error__of_a_full_disk_names_the_folder_and_what_to_do(
         "Spark cannot write its temporary files in /scratch,/more (java.io.IOException: No space left on "
         "device); make room there, or set SPARK_LOCAL_DIRS to a folder on another disk"
     )
+
+
+def lost_task(executor: str) -> RuntimeError:
+    """What Java throws where a task of Spark finds a disk full."""
+    lost = f"Lost task 0.3 in stage 2.0 (TID 9) (10.0.0.7 executor {executor}): java.io.IOException: No space"
+    return RuntimeError(
+        "An error occurred while calling o100.getResult.\n"
+        ": org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 2.0 failed 4 "
+        f"times, most recent failure: {lost} left on device\n"
+        "\tat java.base/sun.nio.ch.FileDispatcherImpl.write0(Native Method)\n"
+        "\nDriver stacktrace:\n"
+        "\tat org.apache.spark.scheduler.DAGScheduler.failJobAndIndependentStages(DAGScheduler.scala:2856)\n"
+        "Caused by: java.io.IOException: No space left on device\n"
+        "\tat java.base/sun.nio.ch.FileDispatcherImpl.write0(Native Method)"
+    )
+
+
+def test_summarize_error__of_the_full_disk_of_a_worker_names_its_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The folders of the driver are on another disk."""
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", "/scratch,/more")
+    assert summarize_error(lost_task("12")) == (
+        "Spark cannot write its temporary files on the machine 10.0.0.7, executor 12 (java.io.IOException: "
+        "No space left on device); make room in the folders that Spark has there, or give it others "
+        "(SPARK_LOCAL_DIRS of the worker, spark.local.dir)"
+    )
+    assert "temporary files in /scratch,/more" in summarize_error(lost_task("driver")), "of local mode"

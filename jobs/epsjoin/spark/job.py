@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import sys
 import tempfile
 import traceback
@@ -149,6 +150,9 @@ def _parse(
 _NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large")
 """What the system says of a file that cannot grow."""
 
+_LOST_BY_WORKER = re.compile(r"Lost task \S+ in stage \S+ \(TID \d+\) \((\S+) executor (\d+)\): ")
+"""What Spark says of a task that failed in another process than the driver: its machine and executor."""
+
 
 def summarize_error(error: Exception) -> str:
     """Find the line of an error that says what went wrong; in a Java stack trace it is the last cause."""
@@ -169,6 +173,13 @@ def summarize_error(error: Exception) -> str:
     if told.startswith("java.io.") and any(
         reason in told for reason in _NO_ROOM
     ):  # tables are not the JVM's to write
+        worker = _LOST_BY_WORKER.search(str(error))
+        if worker is not None:
+            return (
+                f"Spark cannot write its temporary files on the machine {worker[1]}, executor {worker[2]} "
+                f"({told}); make room in the folders that Spark has there, or give it others "
+                "(SPARK_LOCAL_DIRS of the worker, spark.local.dir)"
+            )
         folders = os.environ.get("SPARK_LOCAL_DIRS") or tempfile.gettempdir()  # of several, any may be full
         return (
             f"Spark cannot write its temporary files in {folders} ({told}); make room there, or set "
