@@ -91,7 +91,8 @@ def main(argv: Sequence[str]) -> int:
             raise ArgumentError(f"--{name.replace('_', '-')} must be above 0, not {value}")
     sample = _read_sample(arguments)
     fit, note = _fit(sample)
-    forecast = _predict(sample, fit, note, arguments)
+    expectation = sample.expectation(fit)
+    forecast = _predict(sample, expectation, fit, note, arguments)
     if arguments.json:
         print(json.dumps(asdict(forecast)))
     else:
@@ -100,9 +101,7 @@ def main(argv: Sequence[str]) -> int:
         for name, text in lines:
             print(f"  {name:<{width}}  {printable(text)}")
     if forecast.eps is not None and forecast.max_pairs is not None:
-        sample.expectation(fit).refuse_too_many(
-            forecast.eps, forecast.max_pairs, sample.unit, limit="--max-pairs"
-        )
+        expectation.refuse_too_many(forecast.eps, forecast.max_pairs, sample.unit, limit="--max-pairs")
     return 0
 
 
@@ -235,12 +234,36 @@ def _suggest(
         return None, str(error)
 
 
+def _largest_eps(
+    expectation: Expectation, guess: float | None, why_not: str | None, eps: float | None, max_pairs: int
+) -> tuple[float | None, str | None]:
+    """Return the largest eps with at most so many pairs, as the refusal names it, or the reason why none is.
+
+    Parameters
+    ----------
+    guess, why_not : what the power law says of so many pairs.
+    eps : of the join, from which the refusal looks for the largest one that fits; ``None`` if none is set.
+    """
+    if guess is None:
+        return None, why_not
+    try:
+        return expectation.largest_eps(max_pairs, guess if eps is None else eps), None
+    except ArgumentError as error:  # more pairs are of nearly equal points
+        return None, str(error)
+
+
 def _predict(
-    sample: Sample, fit: EpsilonFit | None, note: str | None, arguments: argparse.Namespace
+    sample: Sample,
+    expectation: Expectation,
+    fit: EpsilonFit | None,
+    note: str | None,
+    arguments: argparse.Namespace,
 ) -> Forecast:
-    eps = sample.params.eps
+    eps, max_pairs = sample.params.eps, arguments.max_pairs
     for_neighbours, why_not_neighbours = _suggest(fit, note, neighbours=arguments.neighbours)
-    for_pairs, why_not_pairs = _suggest(fit, note, pairs=arguments.max_pairs)
+    for_pairs, why_not_pairs = _suggest(fit, note, pairs=max_pairs)
+    if max_pairs is not None:
+        for_pairs, why_not_pairs = _largest_eps(expectation, for_pairs, why_not_pairs, eps, max_pairs)
     forecast = Forecast(
         rows=sample.n_rows,
         rows_left_out=sample.n_left_out,
@@ -257,18 +280,18 @@ def _predict(
         target_neighbours=arguments.neighbours,
         eps_for_neighbours=for_neighbours,
         why_not_neighbours=why_not_neighbours,
-        max_pairs=arguments.max_pairs,
+        max_pairs=max_pairs,
         eps_for_max_pairs=for_pairs,
         why_not_max_pairs=why_not_pairs,
         right_rows=None if sample.right is None else sample.n_right,
     )
-    return forecast if eps is None else _add_join(forecast, sample, fit, eps)
+    return forecast if eps is None else _add_join(forecast, sample, expectation, eps)
 
 
-def _add_join(forecast: Forecast, sample: Sample, fit: EpsilonFit | None, eps: float) -> Forecast:
+def _add_join(forecast: Forecast, sample: Sample, expectation: Expectation, eps: float) -> Forecast:
     """Add what the join with this eps will yield and cost."""
     n_rows, dimensions = sample.n_rows + sample.n_right, sample.points.shape[1]
-    expected = sample.expectation(fit).at(eps)
+    expected = expectation.at(eps)
     cuts = cuts_of(sample.params, n_rows, dimensions)
     points, ids, sides = sample.points, sample.ids, None
     if sample.right is not None:
