@@ -39,6 +39,15 @@ def test_string_join__is_all_pairs_of_the_whole_table_and_those_on_arrays(
     assert {0, 1, 2} == {distance for _, _, distance in pairs}
 
 
+@pytest.mark.parametrize("k", [2**31, 10**18, 2**63 - 1])
+def test_string_join__takes_any_k_as_on_arrays(spark: SparkSession, k: int) -> None:
+    strings = ["abc", "", "xy", "abd"]
+    found = string_join(frame_of(spark, list(strings)), k, string="name", id="number").collect()
+    pairs = sorted((1000 - row["right_id"], 1000 - row["left_id"], row["distance"]) for row in found)
+    assert pairs == sorted(zip(*(column.tolist() for column in join_strings(strings, k)), strict=True))
+    assert len(pairs) == 6
+
+
 def test_string_join__refuses_nulls_by_their_id_and_wrong_arguments(spark: SparkSession) -> None:
     frame = frame_of(spark, ["a", None])
     with pytest.raises(PySparkException, match="the string of id 999 is null"):

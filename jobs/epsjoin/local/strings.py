@@ -91,8 +91,7 @@ def string_join(
     join.refuse_more(count_equal(left.groups, right_groups))
     add_counts(join.counters, candidates=0)
     texts = left.firsts, (right or left).firsts
-    longest = max(int(np.diff(side.starts).max(initial=0)) for side in texts)
-    join = join._replace(k=min(join.k, longest))  # no two strings are farther apart
+    join = join._replace(k=min(join.k, _longest(*texts)))  # no two strings are farther apart
 
     def compare(candidates: Iterator[Pairs]) -> Iterator[Pairs]:
         for batch in candidates:
@@ -145,8 +144,13 @@ def edits_within(left: Texts, i: Ints, right: Texts, j: Ints, k: int) -> Ints:
     (m,) int64, ``k + 1`` for all distances beyond k.
     """
     distances = np.empty(len(i), np.int64)
-    fill_edits(*left, i, *right, j, k, distances)
+    fill_edits(*left, i, *right, j, min(k, _longest(left, right)), distances)  # which takes memory by k
     return distances
+
+
+def _longest(left: Texts, right: Texts) -> int:
+    """Return the number of characters of the longest string of either side."""
+    return max(int(np.diff(side.starts).max(initial=0)) for side in (left, right))
 
 
 class _Side(NamedTuple):
