@@ -133,7 +133,7 @@ def test_airflow__of_a_copied_project_uses_the_copys_database_and_logs(fake_airf
     lines = run("airflow", "x", AIRFLOW_HOME="/copy").stdout.splitlines()
     found = dict(line.split("=", 1) for line in lines if "=" in line)
     assert [name for name in at_home if not re.search(f"/copy/|{REPOSITORY}/", found.get(name, ""))] == []
-    given = dict.fromkeys(at_home, "of the caller")
+    given = dict.fromkeys(at_home, "sqlite:///of the caller")
     lines = run("airflow", "x", **given).stdout.splitlines()
     assert given.items() <= dict(line.split("=", 1) for line in lines if "=" in line).items()
 
@@ -321,6 +321,26 @@ def test_airflow__with_a_database_of_ones_own_that_cannot_be_opened_names_its_se
     assert "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN" in line
     assert "secret" not in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "user:secret@host", "must be the URL of a database, such as"),
+        ("AIRFLOW__LOGGING__LOGGING_LEVEL", "LOUD", "must be one of DEBUG, INFO, WARN, WARNING, ERROR, "),
+        ("AIRFLOW__API__PORT", "secret", "must be the number of a port"),
+    ],
+)
+@pytest.mark.parametrize("command", [["run", "navaids", "2023-06-01"], ["dags", "list"]])
+def test_airflow__names_a_setting_whose_value_cannot_be(
+    fake_airflow: Path, command: list[str], name: str, value: str, said: str
+) -> None:
+    """Airflow ends with a traceback, which does not name all of them."""
+    done = run("airflow", *command, **{name: value})
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"airflow: {name} {said}")
+    assert done.stderr.count("\n") == 1
+    assert "secret" not in done.stderr
 
 
 def test_airflow__without_its_environment_says_what_to_do(tmp_path: Path) -> None:
