@@ -148,3 +148,19 @@ def test_estimators__refuse_parameters(ours, says):
 def test_estimators__that_keep_their_points_round_none(ours):
     with pytest.raises(ArgumentError, match="X must be integers that float64 can hold; row 1"):
         ours.fit(np.array([[2**53], [2**53 + 1], [5]]))
+
+
+@pytest.mark.parametrize("d", [3, 40])
+def test_transformers__of_the_cosine_have_each_point_first_at_0(d):
+    """As scikit-learn has it, where a point is transformed that was fitted."""
+    points = np.random.default_rng(d).normal(size=(300, d))
+    for of_ours, options in ((KNeighborsTransformer, {"n_neighbors": 5}), (RadiusNeighborsTransformer, {})):
+        of_theirs = getattr(sklearn.neighbors, of_ours.__name__)
+        ours, theirs = (
+            each(metric="cosine", **options).fit_transform(points) for each in (of_ours, of_theirs)
+        )
+        assert ours.diagonal().tolist() == [0.0] * 300
+        assert ours.indices[ours.indptr[:-1]].tolist() == list(range(300))
+        np.testing.assert_array_equal(ours.indptr, theirs.indptr)
+        np.testing.assert_array_equal(ours.indices, theirs.indices)
+        np.testing.assert_allclose(ours.data, theirs.data, atol=1e-15)

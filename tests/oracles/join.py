@@ -24,7 +24,10 @@ def distance(x: list[float], y: list[float], metric: str, p: float = 0.0) -> flo
         return _sum(t**p for t in differences) ** (1.0 / p)
     if metric == "cosine":
         dot = _sum(a * b for a, b in zip(x, y, strict=True))
-        cosine = dot / (math.sqrt(_sum(a * a for a in x)) * math.sqrt(_sum(b * b for b in y)))
+        x_square, y_square = _sum(a * a for a in x), _sum(b * b for b in y)
+        if dot == x_square == y_square:  # of equal vectors, also where the roots' product is another number
+            return 0.0
+        cosine = dot / (math.sqrt(x_square) * math.sqrt(y_square))
         return min(2.0, max(0.0, 1.0 - cosine))  # rounding takes the cosine out of -1 to 1
     assert metric in ("haversine", "haversine_radians")
     in_degrees = metric == "haversine"
@@ -66,7 +69,8 @@ def all_distances(
             y_square += b * b
         if metric == "cosine":
             cosine = total / (np.sqrt(x_square)[:, None] * np.sqrt(y_square))
-            return np.minimum(2.0, np.maximum(0.0, 1.0 - cosine))
+            is_same = (total == x_square[:, None]) & (total == y_square)
+            return np.where(is_same, 0.0, np.minimum(2.0, np.maximum(0.0, 1.0 - cosine)))
     return np.sqrt(total) if metric == "euclidean" else total
 
 

@@ -135,7 +135,11 @@ def minkowski_power(left: Floats, x: int, right: Floats, y: int, p: float) -> fl
 
 @njit
 def cosine(left: Floats, x: int, right: Floats, y: int) -> float:
-    """``min(2, max(0, 1 - x.y / (|x| |y|)))``; 0 for the same direction, 2 for the opposite one."""
+    """``min(2, max(0, 1 - x.y / (|x| |y|)))``; 0 for the same direction, 2 for the opposite one.
+
+    Exactly 0 where x.y, x.x and y.y are the same number, as of equal vectors: their roots multiplied may be
+    another one.
+    """
     dot = 0.0
     x_square = 0.0
     y_square = 0.0
@@ -149,6 +153,8 @@ def cosine(left: Floats, x: int, right: Floats, y: int) -> float:
 @njit_inner
 def cosine_of_sums(dot: float, x_square: float, y_square: float) -> float:
     """The distance of :func:`cosine` from its three sums."""
+    if dot == x_square and dot == y_square:
+        return 0.0
     return min(2.0, max(0.0, 1.0 - dot / (math.sqrt(x_square) * math.sqrt(y_square))))
 
 

@@ -57,11 +57,11 @@ def test_degree__of_one_table_is_that_of_dbscan_with_any_number_of_threads(few_p
 
 
 @pytest.mark.parametrize("few_pairs", [-1, 1000])
-def test_degree__of_a_point_that_rounding_leads_beyond_eps_of_itself_counts_it(few_pairs, monkeypatch):
+def test_degree__of_equal_points_counts_them_within_any_eps(few_pairs, monkeypatch):
     monkeypatch.setattr(within, "_FEW_PAIRS", few_pairs)
     points = [[1.0, 1.0], [1.0, 0.0], [1.0, 0.0], [1.0, 1.0]]  # 1 - 2 / (sqrt(2) sqrt(2)) is above 1e-16
-    assert epsjoin.degree(points, 1e-16, "cosine").tolist() == [1, 2, 2, 1]
-    assert epsjoin.degree(points, 1e-16, "cosine", right=points).tolist() == [0, 2, 2, 0]
+    assert epsjoin.degree(points, 1e-16, "cosine").tolist() == [2, 2, 2, 2]
+    assert epsjoin.degree(points, 1e-16, "cosine", right=points).tolist() == [2, 2, 2, 2]
 
 
 @pytest.mark.parametrize("few_pairs", [-1, 1000])

@@ -16,7 +16,6 @@ from epsjoin.kernels.distances import EARTH_RADIUS_KM
 from epsjoin.kernels.join.projection import SQUARES
 from epsjoin.kernels.join.sort_pairs import count
 from epsjoin.kernels.neighbours.within import Reach, count_within_tree
-from epsjoin.kernels.paired import paired_distances
 from epsjoin.local.arguments import check_dimensions, check_points
 from epsjoin.local.join.arrays import iter_join, iter_self_join
 from epsjoin.local.join.options import JoinOptions
@@ -184,6 +183,4 @@ def _count_by_tree(
         for number, comparisons in enumerate(compared, 1):
             add_counts(options.counters, comparisons=comparisons)
             shown.show(number / len(starts))
-    if is_one:  # by the cosine, rounding leads some points beyond a tiny eps of themselves
-        counts[rows] += paired_distances(decision, queries, rows, rows) < 0.0
     return counts
