@@ -22,19 +22,26 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from airflow import settings
-from airflow.cli.commands.backfill_command import create_backfill
-from airflow.dag_processing.dagbag import DagBag
-from airflow.jobs.job import most_recent_job
-from airflow.models.backfill import Backfill
-from airflow.models.dag import DagModel
-from airflow.models.dagrun import DagRun
-from airflow.sdk.timezone import coerce_datetime
-from airflow.utils.session import create_session
-from sqlalchemy import select
+INTERRUPTED = 128 + signal.SIGINT
+"""Exit code after Ctrl-C, as shells have it."""
 
-from dag_checks import Refusal, check_database, check_lake, check_params, describe_missing, read_conf
-from intervals import IntervalTimetable, NoIntervalError
+try:
+    from airflow import settings
+    from airflow.cli.commands.backfill_command import create_backfill
+    from airflow.dag_processing.dagbag import DagBag
+    from airflow.jobs.job import most_recent_job
+    from airflow.models.backfill import Backfill
+    from airflow.models.dag import DagModel
+    from airflow.models.dagrun import DagRun
+    from airflow.sdk.timezone import coerce_datetime
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    from dag_checks import Refusal, check_database, check_lake, check_params, describe_missing, read_conf
+    from intervals import IntervalTimetable, NoIntervalError
+except KeyboardInterrupt:  # the imports take seconds
+    print("backfill: interrupted; nothing was begun", file=sys.stderr)
+    raise SystemExit(INTERRUPTED) from None
 
 LOG = Path(os.environ["AIRFLOW_HOME"], "logs", "backfill.log")
 """The output of an Airflow that is started here."""
@@ -299,4 +306,5 @@ if __name__ == "__main__":
     try:
         raise SystemExit(main(sys.argv[1:]))
     except KeyboardInterrupt:
-        raise SystemExit("backfill: interrupted; the same command goes on with it") from None
+        print("backfill: interrupted; the same command goes on with it", file=sys.stderr)
+        raise SystemExit(INTERRUPTED) from None

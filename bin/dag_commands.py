@@ -14,34 +14,38 @@ from functools import partial
 from types import FrameType, SimpleNamespace
 from typing import Any
 
-import psutil  # type: ignore[import-untyped]
-from airflow import __main__ as airflow
-from airflow.api.client import local_client
-from airflow.api.common.trigger_dag import trigger_dag
-from airflow.cli import cli_parser
-from airflow.cli.commands import dag_command
-from airflow.exceptions import DagNotFound, DagRunAlreadyExists, ParamValidationError
-from airflow.models.dag import DagModel
-from airflow.sdk import DAG
-from airflow.sdk.exceptions import AirflowException
-from airflow.utils.cli import get_bagged_dag
-from airflow.utils.session import create_session
-from sqlalchemy import select
-
-from dag_checks import (
-    Refusal,
-    check_database,
-    check_lake,
-    check_names,
-    check_params,
-    describe_missing,
-    read_conf,
-)
-from intervals import NoIntervalError
-from lake import TAG
-
 INTERRUPTED = 128 + signal.SIGINT
 """Exit code after Ctrl-C, as shells have it; that of the jobs (``epsjoin.errors``), too."""
+
+try:
+    import psutil  # type: ignore[import-untyped]
+    from airflow import __main__ as airflow
+    from airflow.api.client import local_client
+    from airflow.api.common.trigger_dag import trigger_dag
+    from airflow.cli import cli_parser
+    from airflow.cli.commands import dag_command
+    from airflow.exceptions import DagNotFound, DagRunAlreadyExists, ParamValidationError
+    from airflow.models.dag import DagModel
+    from airflow.sdk import DAG
+    from airflow.sdk.exceptions import AirflowException
+    from airflow.utils.cli import get_bagged_dag
+    from airflow.utils.session import create_session
+    from sqlalchemy import select
+
+    from dag_checks import (
+        Refusal,
+        check_database,
+        check_lake,
+        check_names,
+        check_params,
+        describe_missing,
+        read_conf,
+    )
+    from intervals import NoIntervalError
+    from lake import TAG
+except KeyboardInterrupt:  # the imports take seconds
+    print("airflow: interrupted; nothing was begun", file=sys.stderr)
+    raise SystemExit(INTERRUPTED) from None
 
 
 def main(argv: Sequence[str]) -> int:
@@ -113,4 +117,8 @@ def _trigger(*, dag_id: str, logical_date: Any, conf: str | None, **asked: Any) 
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    try:
+        raise SystemExit(main(sys.argv[1:]))
+    except KeyboardInterrupt:  # before the signal has its own handler
+        print("airflow: interrupted; nothing was begun", file=sys.stderr)
+        raise SystemExit(INTERRUPTED) from None

@@ -126,12 +126,13 @@ def test_doctor__needs_no_package_of_ours() -> None:
     assert done.stdout.splitlines()[-1] == "False"
 
 
+@pytest.mark.parametrize("command", ["show", "doctor", "contract", "diff"])
 def test_a_command_that_is_interrupted__says_so_and_ends_with_130(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     def interrupt(_: list[str]) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("epsjoin.commands.show.main", interrupt)
-    assert cli.main(["show"]) == 130
-    assert capsys.readouterr().err == "epsjoin show: interrupted\n"
+    monkeypatch.setattr(f"epsjoin.commands.{command}.main", interrupt)
+    assert cli.main([command]) == 130
+    assert capsys.readouterr().err == f"epsjoin {command}: interrupted\n"

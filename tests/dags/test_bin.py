@@ -389,3 +389,18 @@ def test_airflow_run__that_is_interrupted_ends_with_its_job_and_one_sentence(dur
     )
     assert done.returncode == 130
     assert done.stderr == "airflow: interrupted; the same command again makes the run anew\n"
+
+
+@pytest.mark.parametrize(("script", "who"), [("backfill.py", "backfill"), ("dag_commands.py", "airflow")])
+def test_command__that_is_interrupted_while_airflow_is_imported_says_one_sentence(
+    tmp_path: Path, script: str, who: str
+) -> None:
+    (tmp_path / "airflow.py").write_text("raise KeyboardInterrupt")
+    done = subprocess.run(
+        [sys.executable, str(BIN / script), "run"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (130, f"{who}: interrupted; nothing was begun\n")

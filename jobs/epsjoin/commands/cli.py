@@ -46,19 +46,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     if command in ("-h", "--help", "help"):
         print(USAGE, end="")
         return 0
-    if command == "doctor":
-        return doctor.main(arguments[1:])
     if command == "verify":
         print(
             "epsjoin verify is a Spark job: run bin/epsjoin verify in the project's folder", file=sys.stderr
         )
         return 2
-    if command not in MODULES:
+    if command not in MODULES and command != "doctor":
         print(USAGE, end="", file=sys.stderr)
         if command:
             print(f"\nepsjoin: there is no command {command!r}", file=sys.stderr)
         return 2
     try:
+        if command == "doctor":
+            return doctor.main(arguments[1:])
         # imported only now, as the doctor must run where the packages of the other commands are missing
         with needing_extra("the command"):
             return int(importlib.import_module(MODULES[command]).main(arguments[1:]))
