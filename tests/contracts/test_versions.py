@@ -424,3 +424,23 @@ def test_contract_check__of_names_ends_well_beside_an_invalid_contract(
     assert cli.main(["contract", "check", SOURCE, *given]) == 0
     assert cli.main(["contract", "publish", "clusters", *given]) == 0
     assert capsys.readouterr().out == "table clusters: version 1.1.0 is new, after 1.0.0\n"
+
+
+@pytest.mark.parametrize("what", ["check", "publish"])
+@pytest.mark.parametrize("shape", [3, {}, {"version": "1.0.0", "of": "source"}, {"version": 1}])
+def test_check_and_publish__refuse_what_no_publishing_has_written(
+    contracts: Path, capsys: pytest.CaptureFixture[str], what: str, shape: object
+) -> None:
+    """As after a merge that was solved by hand."""
+    known = json.loads((contracts / FILE).read_text())
+    (contracts / FILE).write_text(json.dumps(known | {f"source {SOURCE}": shape}))
+    assert cli.main(["contract", what, "--contracts", str(contracts)]) == 2
+    said = capsys.readouterr().err
+    assert f"{FILE}: source {SOURCE} is not as it was published; take the last file that was commit" in said
+
+
+def test_publish__says_that_it_cannot_write(contracts: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (contracts / FILE).unlink()
+    (contracts / FILE).mkdir()
+    assert cli.main(["contract", "publish", "--contracts", str(contracts)]) == 2
+    assert f"{FILE} is not written: Is a directory" in capsys.readouterr().err

@@ -33,6 +33,9 @@ Bump: TypeAlias = Literal["minor", "major"]
 Shape: TypeAlias = Mapping[str, Any]
 """What others rely on in one contract, as it stands in ``published.json``."""
 
+_PARTS = {"version", "of", "fixed", "columns", "rules"}
+"""What each shape has."""
+
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)")
 
 
@@ -123,7 +126,10 @@ def publish(contracts: Path, names: Sequence[str] = ()) -> list[str]:
     others = {name: shape for name, shape in known.items() if name not in chosen}
     now = others | {name: shape for name, shape in found.shapes.items() if name in chosen}
     text = json.dumps(now, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-    (contracts / FILE).write_text(text, encoding="utf-8")
+    try:
+        (contracts / FILE).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise ContractError(f"{contracts / FILE} is not written: {error.strerror}") from error
     return news
 
 
@@ -285,6 +291,12 @@ def _read_published(contracts: Path) -> dict[str, Shape]:
         raise ContractError(f"{file}: not JSON ({error}); take the last one that was committed") from error
     if not isinstance(published, dict):
         raise ContractError(f"{file}: no object of contracts; take the last one that was committed")
+    for name, shape in published.items():
+        is_object = isinstance(shape, dict)
+        if not is_object or not isinstance(shape.get("version"), str) or not shape.keys() >= _PARTS:
+            raise ContractError(
+                f"{file}: {name} is not as it was published; take the last file that was committed"
+            )
     return published
 
 
