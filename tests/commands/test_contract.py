@@ -126,6 +126,18 @@ def test_draft__takes_no_key_that_comes_twice_or_is_missing(tmp_path: Path) -> N
             r"can be a coordinate \('n': beyond 2\*\*53\)",
         ),
         ("none.csv", b"x,y\n", DataRefusedError, "it has no record$"),
+        (
+            "semicolons.csv",
+            b"id;x;y\n1;1,5;2,5\n",
+            DataRefusedError,
+            "no record.*; its fields seem to be separated by ';', and must be by commas",
+        ),
+        (
+            "tabs.csv",
+            b"id\tx\n1\t2\n",
+            DataRefusedError,
+            "no column holds numbers.*; its fields seem to be separated by tabs, and must be by commas",
+        ),
         ("array.json", b"[\n{}]\n", DataRefusedError, "an array begins here; each line must be one object"),
         ("cut.csv", b"x,y\n1,2\n3", DataRefusedError, "the file ends within this record"),
         ("broken.parquet", b"PAR1", DataRefusedError, "not a Parquet file"),

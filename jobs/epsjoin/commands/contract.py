@@ -118,7 +118,7 @@ def draft(file: Path, name: str) -> str:
     key = _key_of(columns)
     roles, doubts = _roles_of(columns, key)
     if not roles:
-        raise DataRefusedError(f"{file}: {_why_no_coordinates(found, key)}")
+        raise DataRefusedError(f"{file}: {_why_no_coordinates(found, key)}{found.separated}")
     path, interval, why_interval = _snapshots_of(file)
     body = _contract(name, columns, key, roles, path, format_, interval)
     text = yaml.safe_dump(body, sort_keys=False, width=110)

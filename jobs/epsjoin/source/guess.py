@@ -25,7 +25,7 @@ from epsjoin.contracts.source_columns import RESERVED, is_plain
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source.records import FORMATS, Record, key_id, open_records
-from epsjoin.source.untyped import FoundColumns
+from epsjoin.source.untyped import FoundColumns, other_separator
 from epsjoin.source.values import Underflow, from_text
 
 MAX_ROWS = 100_000
@@ -93,10 +93,12 @@ class FileGuess:
     ----------
     columns : its columns, in its order.
     n_records : records that were looked at.
+    separated : what seems to separate its fields, if it is no comma; see :func:`other_separator`.
     """
 
     columns: tuple[Guess, ...]
     n_records: int
+    separated: str = ""
 
 
 @dataclass
@@ -138,7 +140,8 @@ def _look(file: Path, source: SourceContract) -> FileGuess:
     seen = {name: _Values() for name in once}
     classify = _classify_text if source.format == "csv" else _classify_value
     n_records = 0
-    for fields in islice(_fields(file, replace(source, columns=columns)), MAX_ROWS):
+    separated = other_separator(names) if source.format == "csv" else ""
+    for fields in islice(_fields(file, replace(source, columns=columns), separated), MAX_ROWS):
         n_records += 1
         for name, value in zip(once, fields, strict=True):
             _add(seen[name], value, classify)
@@ -153,7 +156,7 @@ def _look(file: Path, source: SourceContract) -> FileGuess:
         if not guess.unusable:
             guess.given = _give_name(guess, taken)
             taken.add(guess.given.lower())
-    return FileGuess(tuple(guesses[name] for name in dict.fromkeys(names)), n_records)
+    return FileGuess(tuple(guesses[name] for name in dict.fromkeys(names)), n_records, separated)
 
 
 def try_contract(file: Path, source: SourceContract) -> list[Record]:
@@ -204,7 +207,7 @@ def _is_number(text: str) -> bool:
     return False
 
 
-def _fields(file: Path, source: SourceContract) -> Iterator[Sequence[Any]]:
+def _fields(file: Path, source: SourceContract, separated: str) -> Iterator[Sequence[Any]]:
     """The fields of the records that can be split into fields."""
     read = FORMATS[source.format][0]
     n_records, first = 0, ""
@@ -215,7 +218,8 @@ def _fields(file: Path, source: SourceContract) -> Iterator[Sequence[Any]]:
                 n_records += 1
                 yield record.fields
     if not n_records:
-        raise DataRefusedError(f"{file}: it has no record{f'; the first one is {first}' if first else ''}")
+        refused = f"; the first one was refused: {first}" if first else ""
+        raise DataRefusedError(f"{file}: it has no record{refused}{separated}")
 
 
 def _add(values: _Values, value: Any, classify: Callable[[Any], tuple[str, Any]]) -> None:

@@ -48,6 +48,14 @@ class Block:
     read_again: Callable[[NDArray[np.int64]], Iterator[UntypedRecord]]
 
 
+def other_separator(names: Sequence[str]) -> str:
+    """Say what separates the fields of a CSV file with these columns, if it is no comma; else empty."""
+    for sign, words in ((";", "';'"), ("\t", "tabs"), ("|", "'|'")):
+        if len(names) == 1 and sign in names[0]:
+            return f"; its fields seem to be separated by {words}, and must be by commas"
+    return ""
+
+
 class FoundColumns:
     """The columns that a file has, as far as it has been read.
 
@@ -75,6 +83,12 @@ class FoundColumns:
                 "together"
             )
 
+    def _other_separator(self, missing: Sequence[str]) -> str:
+        """Say what separates the fields of CSV where the missing columns are in the one that there is."""
+        is_text = self._file.removesuffix(".gz").endswith(".csv")
+        said = other_separator(self.names) if is_text else ""
+        return said if said and all(name in self.names[0] for name in missing) else ""
+
     def require(self, wanted: Sequence[str]) -> None:
         """Refuse the file unless it has each wanted column exactly once.
 
@@ -87,7 +101,7 @@ class FoundColumns:
         if missing:
             raise DataRefusedError(
                 f"{self._file}: column {', '.join(map(repr, missing))} is missing; "
-                f"the file has {', '.join(self.names)}"
+                f"the file has {', '.join(self.names)}{self._other_separator(missing)}"
             )
         for name in wanted:
             if self.names.count(name) > 1:
