@@ -99,3 +99,12 @@ def test_parse_table_uri__is_a_folder_with_a_name() -> None:
     for root in ("/", "file:///", "s3://bucket"):
         with pytest.raises(ArgumentError, match=f"to: '{root}' names no folder; give the table"):
             uris.parse_table_uri(root, "to")
+
+
+@pytest.mark.parametrize("uri", ["s4://bucket/lake", "http://host/lake", "s3://"])
+def test_filesystem__of_a_uri_that_none_knows_is_refused(uri: str) -> None:
+    """As of a slip of the pen: pyarrow's own error ended a command with a traceback."""
+    with pytest.raises(
+        ArgumentError, match=r"navaids/points: .*; a lake is file:///folder, s3a://bucket/folder"
+    ):
+        uris.filesystem_of(f"{uri}/navaids/points")

@@ -8,6 +8,7 @@ from typing import Literal
 from unicodedata import category
 from urllib.parse import quote, unquote, urlsplit
 
+import pyarrow as pa
 import pyarrow.fs as pafs
 
 from epsjoin.errors import ArgumentError
@@ -93,8 +94,20 @@ def uri_for(library: Library, uri: str) -> str:
 
 
 def filesystem_of(uri: str) -> tuple[pafs.FileSystem, str]:
-    """Return the file system of a URI and the path in it."""
+    """Return the file system of a URI and the path in it.
+
+    Raises
+    ------
+    ArgumentError
+        No file system is known for such a URI, or a part of it is missing.
+    """
     if urlsplit(uri).scheme == "file":
         return pafs.LocalFileSystem(), unquote(urlsplit(uri).path)
-    filesystem, path = pafs.FileSystem.from_uri(uri_for("pyarrow", uri))
+    try:
+        filesystem, path = pafs.FileSystem.from_uri(uri_for("pyarrow", uri))
+    except pa.ArrowInvalid as error:
+        reason = str(error).partition(": ")[0]  # behind it the URI stands again
+        raise ArgumentError(
+            f"{uri}: {reason}; a lake is file:///folder, s3a://bucket/folder or another of docs/clusters.md"
+        ) from None
     return filesystem, path
