@@ -8,19 +8,24 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
 
+from epsjoin.local.brute_force import QueryPairs, Scores, neighbours_by_brute_force
 from epsjoin.local.join.arrays import self_join
 from epsjoin.local.verify import (
     Cells,
+    Chains,
     Labels,
-    QueryPairs,
     check_labels,
     compare_distances,
     compare_pairs,
+    compare_scores,
+    connect,
     missed_probability,
     nearest_cores,
-    neighbours_by_brute_force,
     points_of_cells,
+    torn_clusters,
 )
 from oracles import examples
 from oracles import join as twin
@@ -239,3 +244,59 @@ def test_missed_probability__is_that_of_a_draw_without_replacement():
     assert missed_probability(0.001, 10**9, 1000) == pytest.approx(0.999**1000, rel=1e-3)
     assert missed_probability(0.5, 10, 6) == 0.0
     assert missed_probability(0.001, 100, 10) == pytest.approx(0.9)  # a share above 0 is one point at least
+
+
+@examples(200)
+@given(st.integers(1, 30), st.lists(st.tuples(st.integers(0, 29), st.integers(0, 29)), max_size=60))
+def test_connect__is_what_scipy_says(n, edges):
+    left, right = np.array([(i % n, j % n) for i, j in edges], np.int64).reshape(-1, 2).T
+    _, labels = connected_components(coo_matrix((np.ones(len(left)), (left, right)), (n, n)), directed=False)
+    _, first = np.unique(labels, return_index=True)
+    assert connect(left, right, n).tolist() == first[labels].tolist()
+
+
+@pytest.mark.parametrize("order", ["rising", "falling", "random"])
+def test_connect__follows_a_long_chain(order):
+    random = np.random.default_rng(0)
+    along = {
+        "rising": np.arange(20_000),
+        "falling": np.arange(20_000)[::-1],
+        "random": random.permutation(20_000),
+    }
+    path = along[order]
+    assert not connect(path[:-1], path[1:], 20_000).any()
+
+
+def chains_of(pairs, cluster):
+    left, right = np.array(pairs).T
+    return Chains(left, right, np.full(len(left), cluster))
+
+
+def test_torn_clusters__are_those_whose_chains_do_not_meet_however_they_are_merged():
+    parts = [
+        Chains.merge([chains_of([(1, 4), (9, 30)], 1)]),
+        Chains.merge([chains_of([(2, 5), (5, 6)], 2)]),
+        Chains.merge([chains_of([(9, 12), (40, 41)], 1)]),
+    ]
+    assert list(torn_clusters(Chains.merge(parts))) == [
+        "cluster 1 is 3 clusters: no chain of core points connects 1 and 9"
+    ]
+    whole = Chains.merge([Chains.merge(parts), chains_of([(30, 4), (12, 40)], 1)])
+    assert list(torn_clusters(whole)) == []
+    assert whole.roots.tolist() == [1, 2, 1, 2, 2, 1, 1, 1, 1, 1]
+    assert list(torn_clusters(Chains.merge([Chains(*(np.empty(0, np.int64),) * 3)]))) == []
+
+
+def test_compare_scores__names_what_is_off_by_one_bit_unknown_or_missing():
+    ids, scored = np.array([1, 3, 5, 7]), np.array([1, 3])
+    right = Scores(ids, np.array([1.0, 2.0, 3.0, 4.0]), np.array([1.0, np.nan, 9.0, 9.0]))
+    assert list(compare_scores(right, scored, right)) == []
+    stored = Scores(
+        ids[:3], np.array([1.0, math.nextafter(2, 3), 3.0]), np.array([math.nextafter(1, 2), 1.5, 8.0])
+    )
+    assert list(compare_scores(right, scored, stored)) == [
+        "point 1: lof 1.0000000000000002 is stored, it is 1.0",
+        "point 3: k_distance 2.0000000000000004 is stored, it is 2.0",
+        "point 3: lof 1.5 is stored, it is null",
+        "point 7: it has no row in outliers",
+    ]

@@ -19,7 +19,7 @@ USAGE = """usage: epsjoin COMMAND ...
   quarantine  print the records of a run that were refused, and why
   show        print the result of a run in a few lines
   trend       print the results of all runs as a table, and draw them over time
-  verify      check a run's stored pairs and clusters by brute force on random points (a Spark job)
+  verify      check a run's stored pairs, clusters and outliers by brute force (a Spark job)
   doctor      check whether this machine has what epsjoin needs; print what to do where it lacks something
 
 epsjoin COMMAND --help explains the arguments of a command.

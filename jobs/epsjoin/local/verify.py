@@ -1,7 +1,7 @@
-"""An independent check of stored pairs and labels: brute force on some points, with NumPy and ``math`` only.
+"""An independent check of stored pairs, labels and chains of core points, with NumPy and ``math`` only.
 
-Nothing here uses the kernels, the metrics or the plans of the joins that it checks. The formulas are written
-again, term by term in column order, so that distances must be the same bit for bit.
+Nothing here uses the kernels, the metrics or the plans of the joins that it checks. What is right is computed
+by :mod:`epsjoin.local.brute_force`.
 
 Two kinds of points are checked: random points (each with the same probability), and the points of random
 *cells* of a grid (each occupied cell with the same probability, however few points it has), see
@@ -19,33 +19,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-EARTH_RADIUS_KM = 6371.0088
-ON_SPHERE = "haversine"
+from epsjoin.local.brute_force import (
+    ON_SPHERE,
+    Ids,
+    Points,
+    QueryPairs,
+    Scores,
+    distances_between,
+    haversine,
+)
+
 NOISE = -1
 GRID = 32
 """Number of cells of the grid along each axis; the grid has at most two axes."""
-
-# Candidates may be a little beyond eps; the exact formula decides.
-_SLACK = 1.0 + 1e-9
-_CHORD_SLACK = 1e-9
-_BATCH = 1 << 14
-
-Ids = NDArray[np.int64]
-Points = NDArray[np.float64]
-
-
-class QueryPairs(NamedTuple):
-    """Pairs of a query and another point; all columns have the same length.
-
-    Parameters
-    ----------
-    query, other : int64, the ids of the two points; never equal.
-    distance : float64.
-    """
-
-    query: Ids
-    other: Ids
-    distance: NDArray[np.float64]
 
 
 class Labels(NamedTuple):
@@ -70,86 +56,6 @@ class Labels(NamedTuple):
         return int(self.cluster_id[at]), str(self.role[at]), int(self.degree[at])
 
 
-def neighbours_by_brute_force(
-    query_ids: Ids, queries: Points, ids: Ids, points: Points, eps: float, metric: str
-) -> QueryPairs:
-    """Find every pair of a query and another point within eps, by comparing each query with each point.
-
-    Parameters
-    ----------
-    query_ids, queries : (m,) int64 and (m, d) float64.
-    ids, points : (n,) int64 and (n, d) float64; not modified.
-    eps : threshold; within it is a pair whose distance, a float64, is at most eps.
-    metric : "euclidean", "manhattan", "chebyshev" or "haversine" (km between points with latitude and
-        longitude in degrees).
-
-    Notes
-    -----
-    O(m n d) time, O(n d + pairs) memory.
-    """
-    found = []
-    for begin in range(0, len(ids), _BATCH):
-        of_batch = slice(begin, begin + _BATCH)
-        batch_ids, columns = ids[of_batch], np.ascontiguousarray(points[of_batch].T)
-        chords = _on_unit_sphere(points[of_batch]) if metric == ON_SPHERE else columns
-        for query_id, query in zip(query_ids.tolist(), queries, strict=True):
-            if metric == ON_SPHERE:
-                distance = _haversine_within(query, columns, chords, eps)
-            else:
-                distance = _within(query, columns, eps, metric)
-            at = np.flatnonzero((distance >= 0) & (batch_ids != query_id))
-            found.append(QueryPairs(np.full(len(at), query_id), batch_ids[at], distance[at]))
-    nothing = QueryPairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
-    return QueryPairs(*(np.concatenate(column) for column in zip(nothing, *found, strict=True)))
-
-
-def _within(query: Points, columns: Points, eps: float, metric: str) -> Points:
-    """Compute the distances to all points; -1 where they are beyond eps."""
-    distance = _distances(query, columns, metric)
-    return np.where(distance <= eps, distance, -1.0)
-
-
-def _distances(x: Points, y: Points, metric: str) -> Points:
-    """Compute the distances of two points, or of a point and many, term by term in column order."""
-    total = np.zeros(y.shape[1:])
-    for value, column in zip(x, y, strict=True):
-        difference = np.abs(value - column)
-        if metric == "euclidean":
-            total += difference * difference
-        elif metric == "manhattan":
-            total += difference
-        else:
-            np.maximum(total, difference, out=total)
-    return np.sqrt(total) if metric == "euclidean" else total
-
-
-def _on_unit_sphere(degrees: Points) -> Points:
-    latitude, longitude = np.radians(degrees.T)
-    flat = np.cos(latitude)
-    return np.stack((flat * np.cos(longitude), flat * np.sin(longitude), np.sin(latitude)))
-
-
-def _haversine_within(query: Points, columns: Points, chords: Points, eps: float) -> Points:
-    """As :func:`_within`, in km: candidates by the chord, then by ``math``, whose bits are those of C."""
-    x, y, z = _on_unit_sphere(query[None, :])
-    chord = 2.0 * math.sin(min(math.pi / 2.0, eps / (2.0 * EARTH_RADIUS_KM))) * _SLACK + _CHORD_SLACK
-    square = (chords[0] - x) ** 2 + (chords[1] - y) ** 2 + (chords[2] - z) ** 2
-    distance = np.full(columns.shape[1], -1.0)
-    for at in np.flatnonzero(square <= chord * chord).tolist():
-        kilometres = haversine(query[0], query[1], columns[0, at], columns[1, at])
-        if kilometres <= eps:
-            distance[at] = kilometres
-    return distance
-
-
-def haversine(lat_x: float, lon_x: float, lat_y: float, lon_y: float) -> float:
-    """``2 R asin(min(1, sqrt(sin²(Δlat/2) + cos lat_x cos lat_y sin²(Δlon/2))))`` in km, of degrees."""
-    lat_x, lon_x, lat_y, lon_y = (math.radians(degrees) for degrees in (lat_x, lon_x, lat_y, lon_y))
-    half_lat, half_lon = math.sin(abs(lat_x - lat_y) / 2.0), math.sin(abs(lon_x - lon_y) / 2.0)
-    square = half_lat * half_lat + (math.cos(lat_x) * math.cos(lat_y)) * (half_lon * half_lon)
-    return 2.0 * EARTH_RADIUS_KM * math.asin(min(1.0, math.sqrt(square)))
-
-
 def compare_distances(
     left: Ids, right: Ids, distance: Points, left_points: Points, right_points: Points, metric: str
 ) -> Iterator[str]:
@@ -159,13 +65,13 @@ def compare_distances(
     ----------
     left, right, distance : the stored pairs, (n,) each.
     left_points, right_points : (n, d) coordinates of the two ends.
-    metric : see :func:`neighbours_by_brute_force`.
+    metric : see :func:`epsjoin.local.brute_force.neighbours_by_brute_force`.
     """
     if metric == ON_SPHERE:
         ends = zip(left_points.tolist(), right_points.tolist(), strict=True)
         right_distance = np.array([haversine(*x, *y) for x, y in ends])
     else:
-        right_distance = _distances(left_points.T, right_points.T, metric)
+        right_distance = distances_between(left_points.T, right_points.T, metric)
     for at in np.flatnonzero(right_distance != distance).tolist():
         yield (
             f"pair ({left[at]}, {right[at]}) is stored at {float(distance[at])!r}, "
@@ -199,6 +105,97 @@ def nearest_cores(ids: Ids, cores: Ids, distance: NDArray[np.float64], clusters:
     order = np.lexsort((cores, distance, ids))
     first = order[np.flatnonzero(np.r_[True, np.diff(ids[order]) != 0][: len(order)])]
     return NearestCores(ids[first], cores[first], distance[first], clusters[first])
+
+
+class Chains(NamedTuple):
+    """Core points that chains of core points connect; all columns have the same length.
+
+    Parameters
+    ----------
+    ids : int64, core points.
+    roots : int64, for each a core point that a chain connects with it.
+    clusters : int64, the stored clusters of the points.
+    """
+
+    ids: Ids
+    roots: Ids
+    clusters: Ids
+
+    @classmethod
+    def merge(cls, parts: Sequence[Chains]) -> Chains:
+        """Follow the chains of several results: each point once, with the smallest id connected to it."""
+        ids, roots, clusters = (np.concatenate(column) for column in zip(*parts, strict=True))
+        every, at = np.unique(np.concatenate([ids, roots]), return_inverse=True)
+        smallest = connect(at[: len(ids)], at[len(ids) :], len(every))
+        cluster_of = np.empty(len(every), np.int64)
+        cluster_of[at] = np.concatenate([clusters, clusters])
+        return cls(every, every[smallest], cluster_of)
+
+
+def connect(left: Ids, right: Ids, n: int) -> Ids:
+    """Find the smallest row that each of n rows is connected to, itself included, by chains of pairs of rows.
+
+    Notes
+    -----
+    In each round the root of every pair's larger end takes the smaller end's root as its parent, and then all
+    rows take their parents' parents until nothing changes.
+    """
+    parent = np.arange(n)
+    while len(left):
+        low, high = np.minimum(parent[left], parent[right]), np.maximum(parent[left], parent[right])
+        is_open = low != high
+        left, right = left[is_open], right[is_open]
+        np.minimum.at(parent, high[is_open], low[is_open])
+        while (parent[parent] != parent).any():
+            parent = parent[parent]
+    return parent
+
+
+def torn_clusters(chains: Chains) -> Iterator[str]:
+    """Describe the clusters whose core points are not all connected, in the order of their names.
+
+    Parameters
+    ----------
+    chains : merged, with all core points of each cluster that are in a pair with another one.
+    """
+    is_root = chains.ids == chains.roots
+    roots, clusters = chains.ids[is_root], chains.clusters[is_root]
+    order = np.lexsort((roots, clusters))
+    roots, clusters = roots[order], clusters[order]
+    names, first, count = np.unique(clusters, return_index=True, return_counts=True)
+    for at in np.flatnonzero(count > 1).tolist():
+        one, other = roots[first[at]], roots[first[at] + 1]
+        yield (
+            f"cluster {names[at]} is {count[at]} clusters: no chain of core points connects {one} and {other}"
+        )
+
+
+def compare_scores(right: Scores, scored: Ids, stored: Scores) -> Iterator[str]:
+    """Describe which stored k-distances and outlier factors are not the right ones, bit for bit.
+
+    Parameters
+    ----------
+    right : what is right of the checked points.
+    scored : those whose factor is checked, too; sorted.
+    stored : what is stored of these points, and maybe of others.
+    """
+    rows, has_factor = stored.of(right.ids), np.isin(right.ids, scored)
+    for id_, row, k_distance, lof, is_scored in zip(
+        *(column.tolist() for column in (right.ids, rows, right.k_distance, right.lof, has_factor)),
+        strict=True,
+    ):
+        if row < 0:
+            yield f"point {id_}: it has no row in outliers"
+            continue
+        compared = [("k_distance", k_distance, float(stored.k_distance[row]))]
+        compared += [("lof", lof, float(stored.lof[row]))] if is_scored else []
+        for name, expected, found in compared:
+            if found != expected and not (math.isnan(found) and math.isnan(expected)):
+                yield f"point {id_}: {name} {_number(found)} is stored, it is {_number(expected)}"
+
+
+def _number(value: float) -> str:
+    return "null" if math.isnan(value) else repr(value)
 
 
 def compare_pairs(found: QueryPairs, stored: QueryPairs) -> Iterator[str]:

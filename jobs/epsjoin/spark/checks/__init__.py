@@ -1,1 +1,1 @@
-"""The quality gates, and the check of stored pairs and clusters by brute force."""
+"""The quality gates, and the check of stored pairs, clusters and outliers by brute force."""

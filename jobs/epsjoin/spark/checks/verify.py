@@ -1,9 +1,9 @@
-"""Verify a run's pairs and clusters: random points and cells by brute force, all rows by cheap checks."""
+"""Verify a run's pairs, clusters and outliers: random points by brute force, all rows by cheap checks."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,15 +22,13 @@ from epsjoin.lake.parquet import File
 from epsjoin.lake.sample import sample_stored
 from epsjoin.lake.schemas import parse_ddl
 from epsjoin.local.arguments import check_count, check_seed
+from epsjoin.local.brute_force import Ids, QueryPairs, neighbours_by_brute_force
 from epsjoin.local.verify import (
     Cells,
-    Ids,
     Labels,
-    QueryPairs,
     check_labels,
     compare_pairs,
     missed_probability,
-    neighbours_by_brute_force,
     points_of_cells,
 )
 from epsjoin.spark.checks.all_rows import find_duplicates, find_faults, is_in, scan_pairs
@@ -45,6 +43,7 @@ from epsjoin.spark.checks.faults import (
     read_files,
     to_batch,
 )
+from epsjoin.spark.checks.scores import compare_random_scores, find_score_faults
 from epsjoin.spark.cluster.from_pairs import CLUSTERS
 from epsjoin.spark.job import Job
 
@@ -63,17 +62,19 @@ _LABELS = "id long, cluster_id long, role string, degree long, fault string"
 
 @dataclass(frozen=True)
 class Request:
-    """How much to check: the numbers of random points and of random cells, and the seed of both."""
+    """How much to check: the numbers of random points, of random cells, and of random scores; their seed."""
 
     points: int = 1000
     cells: int = 20
     seed: int = 0
+    scores: int = 100
 
 
 def verify_tables(job: Job, request: Request) -> dict[str, float]:
-    """Check the run's slices of ``pairs`` and, if there is one, ``clusters``; nothing is written.
+    """Check the run's slices of ``pairs`` and, where they are, ``clusters`` and ``outliers``; writes nothing.
 
-    1. The tables belong together: one eps, pairs made from these points and this plan.
+    1. The tables belong together: one eps, pairs made from these points and this plan, outliers from these
+       pairs and clusters.
     2. Random points, and the points of random cells, are joined with all points by brute force; their
        stored pairs and labels must be the same, distances bit for bit.
     3. All pairs: left_id below right_id, the distance of the two points, bit for bit, within eps, ids that
@@ -81,8 +82,13 @@ def verify_tables(job: Job, request: Request) -> dict[str, float]:
     4. All labels: one row per point, the degree that follows from the stored pairs, core where it is
        ``min_pts`` or more, noise in no cluster and without a core point within eps, border points in the
        cluster of their nearest core point, core points of a pair in one cluster, clusters named by a core
-       point of their own.
-    5. Every file has the rows that its table's log says.
+       point of their own, all core points of a cluster connected by chains of them (of clusters with up to
+       ``MAX_CHAINED_CORES``).
+    5. All scores: one row per point, degree and noise of ``clusters``, ranks 1 to n in the order of the
+       scores, the k-distance of each point with k pairs or more.
+    6. The scores of random points are computed by brute force; k-distances and factors must be the same, bit
+       for bit.
+    7. Every file has the rows that its table's log says.
 
     Tasks read the files themselves, batch by batch; the driver holds the checked points, their neighbours
     and the labels of these.
@@ -99,6 +105,7 @@ def verify_tables(job: Job, request: Request) -> dict[str, float]:
     """
     check_count("--points", request.points)
     check_count("--cells", request.cells, 0)
+    check_count("--scores", request.scores, 0)
     check_seed("--seed", request.seed)
     lake, run = job.lake, job.run
     if lake.source.tree:
@@ -112,8 +119,9 @@ def verify_tables(job: Job, request: Request) -> dict[str, float]:
         slices.count_rows(lake, Slice("pairs", run)),
     )
     eps = float(slices.read_row(lake, Slice("join_plan", run))["eps"])
-    faults.add(_compare_versions(job, eps))
     has_clusters = job.run in slices.list_runs(lake, "clusters")
+    has_outliers = job.run in slices.list_runs(lake, "outliers")
+    faults.add(_compare_versions(job, eps, ("pairs", "outliers") if has_outliers else ("pairs",)))
 
     request, per_cell = _limit_request(request, n_points, n_pairs)
     try:
@@ -133,15 +141,24 @@ def verify_tables(job: Job, request: Request) -> dict[str, float]:
         labels, of_labels = _read_labels(job, np.unique(np.concatenate([ids, found.other])))
         are_whole &= not faults.add(of_labels)
         faults.add(check_labels(ids, found, labels, job.params.min_pts))
+    n_scores = 0
+    if has_outliers:
+        n_scores, scores_are_whole = compare_random_scores(
+            job, request.scores, request.seed, n_points, faults
+        )
+        are_whole &= scores_are_whole
     if are_whole:  # Spark's own scan would break where a file is not there
         faults.add(find_duplicates(job, n_pairs))
         faults.add(find_faults(job, passed, has_clusters))
-        faults.add(find_end_faults(job, has_clusters))
+        faults.add(find_end_faults(job, has_clusters, has_outliers))
+        if has_outliers:
+            faults.add(find_score_faults(job, n_points, eps, has_clusters))
     passed.unpersist()
     faults.refuse()
 
     also = " and labels" if has_clusters else "; clusters has no slice of this run"
     say(f"verify: {len(found.query):,} neighbours{also} are right, so is what all rows show")
+    say(_say_scores(has_outliers, n_scores, n_points))
     points_missed = missed_probability(ERROR_FRACTIONS[0], n_points, min(request.points, n_points))
     cells_missed = missed_probability(ERROR_FRACTIONS[1], n_cells, min(request.cells, n_cells))
     say(
@@ -153,19 +170,34 @@ def verify_tables(job: Job, request: Request) -> dict[str, float]:
         "points_checked": float(len(ids)),
         "cells_checked": float(min(request.cells, n_cells)),
         "neighbours_checked": float(len(found.query)),
+        "scores_checked": float(n_scores),
         "missed_probability": points_missed,
     }
 
 
-def _compare_versions(job: Job, eps: float) -> Iterator[str]:
+def _say_scores(has_outliers: bool, n_scores: int, n_points: int) -> str:
+    if not has_outliers:
+        return "verify: outliers has no slice of this run, so no score was checked"
+    if not n_scores:
+        return "verify: all ranks fit the scores, none of which was computed anew"
+    missed = missed_probability(ERROR_FRACTIONS[1], n_points, n_scores)
+    return (
+        f"verify: all ranks fit the scores, and the LOF of {n_scores:,} random points is right; had "
+        f"{ERROR_FRACTIONS[1]:.0%} of the points another in the same order, this check would have missed it "
+        f"with probability {missed:.2g}"
+    )
+
+
+def _compare_versions(job: Job, eps: float, tables: Sequence[str]) -> Iterator[str]:
     """Faults if the tables were made from different ones."""
     of_fit = float(slices.read_row(job.lake, Slice("epsilon", job.run))["eps"])
     if of_fit != eps:
         yield f"epsilon of run {job.run} is {of_fit!r}, pairs were joined with {eps!r}"
-    try:
-        slices.files_of(job.lake, Fingerprints(job.lake, job.run).slice("pairs"))
-    except TableError as error:
-        yield str(error)
+    for table in tables:
+        try:
+            slices.files_of(job.lake, Fingerprints(job.lake, job.run).slice(table))
+        except TableError as error:
+            yield str(error)
 
 
 def _limit_request(request: Request, n_points: int, n_pairs: int) -> tuple[Request, int]:
