@@ -47,6 +47,10 @@ def test_expect_pairs__of_no_pair_of_rows_are_none(n):
     assert expect_pairs(np.zeros((n, 2)), 10**9, 1.0, EUCLIDEAN)[:3] == (0.0, 0.0, 0.0)
 
 
+def test_expect_pairs__of_no_rows_are_none_and_not_below_zero():
+    assert str(expect_pairs(np.zeros((0, 2)), 0, 1.0, EUCLIDEAN)[:3]) == "(0.0, 0.0, 0.0)"
+
+
 @pytest.mark.parametrize("eps", [0.001, 0.02, 0.1, 0.3])
 def test_decided_pairs__stand_for_all_in_bounded_memory(eps):
     points = np.random.default_rng(0).random((30_000, 2))
