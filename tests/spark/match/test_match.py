@@ -14,12 +14,13 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
-from epsjoin.errors import DataRefusedError, NothingToDoError
+from epsjoin.errors import ArgumentError, DataRefusedError, NothingToDoError
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.slices import read_slice, write_slice
 from epsjoin.report.publish import publish
 from epsjoin.spark.checks.quality import check_quality
+from epsjoin.spark.checks.verify import Request, verify_tables
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
 from epsjoin.spark.match import match
@@ -45,6 +46,11 @@ def whole(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Job:
         check_quality(job, "input")
     match.run(jobs[LEFT])
     return jobs[LEFT]
+
+
+def test_verify__of_matches_says_what_checks_them(whole: Job) -> None:
+    with pytest.raises(ArgumentError, match=f"{LEFT} has matches; run the gate quality_matches"):
+        verify_tables(whole, Request())
 
 
 def rows_of(job: Job, run: str = RUN, table: str = "matches") -> pa.Table:

@@ -96,8 +96,8 @@ def verify_tables(job: Job, request: Request) -> dict[str, float]:
     Raises
     ------
     ArgumentError
-        A number of the request is out of its range; or the data set has documents, which are compared with
-        their bounds by the gate.
+        A number of the request is out of its range; or the data set has documents or matches, which only the
+        gate checks.
     DataRefusedError
         The tables are wrong. The message has the first fault; up to ``MAX_SHOWN`` are printed.
     TableError
@@ -112,6 +112,11 @@ def verify_tables(job: Job, request: Request) -> dict[str, float]:
         raise ArgumentError(
             f"verify checks pairs of points, {lake.source.name} has documents; run the gate quality_results, "
             "which holds their pairs against candidates, and compare some by epsjoin.tree_distance"
+        )
+    if lake.source.match is not None:
+        raise ArgumentError(
+            f"verify checks pairs of points, {lake.source.name} has matches; run the gate quality_matches, "
+            "and compare some by epsjoin.bestmatch_join"
         )
     faults = Faults()
     n_points, n_pairs = (
