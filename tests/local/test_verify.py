@@ -281,6 +281,9 @@ def test_torn_clusters__are_those_whose_chains_do_not_meet_however_they_are_merg
     assert list(torn_clusters(Chains.merge(parts))) == [
         "cluster 1 is 3 clusters: no chain of core points connects 1 and 9"
     ]
+    assert list(torn_clusters(Chains.merge(parts[:1]))) == [
+        "cluster 1 is 2 clusters: no chain of core points connects 1 and 9"
+    ]
     whole = Chains.merge([Chains.merge(parts), chains_of([(30, 4), (12, 40)], 1)])
     assert list(torn_clusters(whole)) == []
     assert whole.roots.tolist() == [1, 2, 1, 2, 2, 1, 1, 1, 1, 1]
