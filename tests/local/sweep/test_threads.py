@@ -174,6 +174,21 @@ def test_in_ranges__takes_the_first_in_the_callers_thread_and_divides_few_where_
     assert not threads()
 
 
+def test_in_ranges__raises_the_error_of_the_first_range_that_has_one_when_all_have_ended():
+    ended = []
+
+    def work(number, *_):
+        if number in (1, 2):
+            time.sleep(0.02 * (3 - number))  # the second one fails sooner
+            raise LookupError(f"broken {number}")
+        ended.append(number)
+
+    with pytest.raises(LookupError, match="broken 1"):
+        in_ranges(4, are_long=True)(4, work)
+    assert sorted(ended) == [0, 3]
+    assert not threads()
+
+
 @pytest.mark.parametrize("d", [2, 4, 12])
 def test_self_join__prepares_and_sorts_in_ranges_what_one_thread_finds(monkeypatch, d):
     monkeypatch.setattr(sweep_threads, "_MIN_ROWS", 1)
