@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from epsjoin.contracts.expected import rules_of
-from epsjoin.contracts.portable import to_datafusion
+from epsjoin.contracts.portable import rows_held, to_datafusion
 from epsjoin.contracts.sources import load_source
 from epsjoin.contracts.tables import load_table
 from epsjoin.paths import CONTRACTS
@@ -62,3 +64,26 @@ def test_portable__keeps_texts_names_and_decimals() -> None:
         """FROM "points" AS "t" WHERE "t"."ident" = 'it''s \\' """
         """OR "t"."latitude_deg" < 0.25 OR "t"."id" > -(CAST('0.57' AS DECIMAL(2, 2)) * 3)"""
     )
+
+
+@pytest.mark.parametrize(
+    ("query", "held"),
+    [
+        ("SELECT COUNT(*) FROM a WHERE x > 1", 0),
+        ("SELECT COUNT(*) FROM a JOIN b WHERE a.x > b.y", 10),
+        ("SELECT COUNT(*) FROM b WHERE y <> (SELECT COUNT(*) FROM a)", 0),
+        ("SELECT COUNT(*) FROM a JOIN b ON a.x = b.y", 110),
+        ("SELECT COUNT(*) FROM a LEFT ANTI JOIN b ON a.x = b.y", 110),
+        ("SELECT COUNT(DISTINCT x) FROM a", 100),
+        ("SELECT COUNT(*) FROM (SELECT x FROM a) AS t JOIN b", 110),
+        ("SELECT COUNT(*) FROM a WHERE x IN (SELECT y FROM b)", 110),
+        ("SELECT COUNT(*) FROM a WHERE x NOT IN (SELECT y FROM b)", 110),
+        ("SELECT COUNT(*) FROM a WHERE (SELECT COUNT(*) FROM b WHERE b.y = a.x) > 1", 110),
+        ("SELECT COUNT(*) FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.y = a.x)", 110),
+        ("SELECT COUNT( FROM a", math.inf),
+    ],
+)
+def test_rows_held__are_those_of_all_tables_unless_rows_are_only_read_through(
+    query: str, held: float
+) -> None:
+    assert rows_held(query, {"a": 100, "b": 10}) == held

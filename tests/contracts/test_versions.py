@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -17,6 +19,7 @@ from epsjoin.contracts.versions import FILE, check, publish
 from epsjoin.errors import ContractError
 from epsjoin.paths import CONTRACTS
 
+EMPTY = {"version": "1.0.0", "of": "source", "fixed": {}, "columns": {}, "rules": {}}
 SOURCE, DOCUMENTS, TABLE = "navaids", "vega_specs", "tables/clusters"
 Body = dict[str, Any]
 
@@ -427,7 +430,14 @@ def test_contract_check__of_names_ends_well_beside_an_invalid_contract(
 
 
 @pytest.mark.parametrize("what", ["check", "publish"])
-@pytest.mark.parametrize("shape", [3, {}, {"version": "1.0.0", "of": "source"}, {"version": 1}])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        *(3, {}, {"version": "1.0.0", "of": "source"}, {"version": 1}),
+        *({**EMPTY, change[0]: change[1]} for change in [("version", "one"), ("columns", None)]),
+        *({**EMPTY, part: value} for part in ("columns", "rules") for value in ([1], {"a": 3})),
+    ],
+)
 def test_check_and_publish__refuse_what_no_publishing_has_written(
     contracts: Path, capsys: pytest.CaptureFixture[str], what: str, shape: object
 ) -> None:
@@ -437,6 +447,22 @@ def test_check_and_publish__refuse_what_no_publishing_has_written(
     assert cli.main(["contract", what, "--contracts", str(contracts)]) == 2
     said = capsys.readouterr().err
     assert f"{FILE}: source {SOURCE} is not as it was published; take the last file that was commit" in said
+
+
+def test_publish__leaves_the_old_file_whole_where_the_disk_is_full(
+    contracts: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before, write = (contracts / FILE).read_text(), Path.write_text
+
+    def write_half(path: Path, text: str, *of: Any, **named: Any) -> int:
+        write(path, text[: len(text) // 2], *of, **named)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(Path, "write_text", write_half)
+    assert cli.main(["contract", "publish", "--contracts", str(contracts)]) == 2
+    assert "is not written: No space left on device" in capsys.readouterr().err
+    assert (contracts / FILE).read_text() == before
+    assert sorted(contracts.glob(f"{FILE}*")) == [contracts / FILE]
 
 
 def test_publish__says_that_it_cannot_write(contracts: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -109,6 +109,29 @@ def test_keys__leave_many_that_lie_far_apart_to_the_engine(
         keys_of(a=far, b=far).number(query)
 
 
+def test_keys__of_degrees_take_no_more_memory_than_the_rows_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two points and three pairs: 8 bytes for each id from 1 to 5, but not for those from 1 to 6."""
+    asked: list[int] = []
+    monkeypatch.setattr("epsjoin.lake.keys._MAX_SORTED", 1)
+    for last, is_answered in ((5, True), (6, False)):
+        pairs = {"l": [1, 1, 1], "r": [last] * 3}
+        keys = keys_of(a={"x": [1, last], "y": [4, 4]}, b=pairs)
+        if is_answered:
+            asked.append(int(keys.number(COUNTED)))
+        else:
+            with pytest.raises(UnansweredError, match="far apart"):
+                keys.number(COUNTED)
+    assert asked == [0]
+
+
+def test_keys__of_which_too_many_have_one_hash_are_the_engines(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("epsjoin.lake.keys._MAX_COMPARED", 3)
+    rows = [(LEAST, 1), (MOST, MOST), (LEAST, 1), (MOST, MOST)]
+    keys = keys_of(a={"x": [x for x, _ in rows], "y": [y for _, y in rows]})
+    with pytest.raises(UnansweredError, match="too many keys have a hash"):
+        keys.number(UNIQUE.format("`x`, `y`"))
+
+
 @pytest.mark.parametrize(("text", "number"), [("other", 2), ("this", 0), (None, 0)])
 def test_keys__count_such_rows_only_where_another_table_says_so(text: str | None, number: int) -> None:
     tables = Tables(a={"x": [1, 2, 3]}, b={"z": [2]})

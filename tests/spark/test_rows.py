@@ -84,6 +84,10 @@ def test_n_files__counts_the_times_that_a_task_writes() -> None:
     flushes = large.expected_rows * (2 * 8 + 8 + 8 + 4) / FLUSH_BYTES
     assert n_files(of_frame, large) == pytest.approx(large.n_parts * (3 + flushes), rel=0.01)
     assert flushes > 500
+    files = stored([30 << 20, 30 << 20], 7)
+    of_table = Points(None, Reading(("x", "y"), 2), 500, files=files)
+    assert n_files(of_table, small) == pytest.approx(small.n_parts * len(files.splits()), rel=0.01)
+    assert len(files.splits()) > 1
 
 
 def named(groups: RowGroups) -> tuple[str, int]:

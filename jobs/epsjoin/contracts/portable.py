@@ -7,6 +7,7 @@ query with anything else is not portable, and Spark itself answers it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cache
 
@@ -62,14 +63,18 @@ def rows_held(query: str, rows: Mapping[str, float]) -> float:
     """Of how many rows an engine has to remember something until a query is answered, at most.
 
     A query that only filters and counts the rows of a table reads through them, also beside another table,
-    whose rows are in memory then; all others group or look up rows of every table that they name.
+    whose rows are in memory then; all others group or look up rows of every table that they name. One that
+    cannot be parsed is taken to need infinitely many.
 
     Parameters
     ----------
     query : a query of Spark's SQL.
     rows : numbers of rows of the tables that it may name.
     """
-    tree = sqlglot.parse_one(query, dialect=Spark4)
+    try:
+        tree = sqlglot.parse_one(query, dialect=Spark4)
+    except SqlglotError:
+        return math.inf
     named = [
         [rows.get(table.name, 0.0) for table in select.find_all(exp.Table) if table.parent_select is select]
         for select in tree.find_all(exp.Select)
@@ -88,6 +93,12 @@ def _looks_up(node: exp.Expr) -> bool:
             return not is_of_all or any(node.args.get(part) for part in ("using", "side", "kind", "method"))
         case exp.Subquery():
             return isinstance(node.parent, exp.From | exp.Join)
+        case exp.Where():  # of a query within, it may name the rows outside
+            return node.parent_select is not None and node.parent_select.parent is not None
+        case exp.In():
+            return bool(node.args.get("query"))
+        case exp.Exists():
+            return True
     return False
 
 

@@ -126,9 +126,12 @@ def publish(contracts: Path, names: Sequence[str] = ()) -> list[str]:
     others = {name: shape for name, shape in known.items() if name not in chosen}
     now = others | {name: shape for name, shape in found.shapes.items() if name in chosen}
     text = json.dumps(now, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    beside = contracts / f"{FILE}.new"  # the old one is whole until the new one is
     try:
-        (contracts / FILE).write_text(text, encoding="utf-8")
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(contracts / FILE)
     except OSError as error:
+        beside.unlink(missing_ok=True)
         raise ContractError(f"{contracts / FILE} is not written: {error.strerror}") from error
     return news
 
@@ -292,12 +295,23 @@ def _read_published(contracts: Path) -> dict[str, Shape]:
     if not isinstance(published, dict):
         raise ContractError(f"{file}: no object of contracts; take the last one that was committed")
     for name, shape in published.items():
-        is_object = isinstance(shape, dict)
-        if not is_object or not isinstance(shape.get("version"), str) or not shape.keys() >= _PARTS:
+        if not _is_shape(shape):
             raise ContractError(
                 f"{file}: {name} is not as it was published; take the last file that was committed"
             )
     return published
+
+
+def _is_shape(value: object) -> bool:
+    """Whether a part of the file is one of a contract, as :func:`publish` writes it."""
+    if not isinstance(value, dict) or not value.keys() >= _PARTS:
+        return False
+    version, parts = value["version"], [value[part] for part in ("fixed", "columns", "rules")]
+    if not isinstance(version, str) or not _VERSION.fullmatch(version):
+        return False
+    if not all(isinstance(part, dict) for part in parts):
+        return False
+    return all(isinstance(each, dict) for part in parts[1:] for each in part.values())
 
 
 def _read_shapes(contracts: Path, known: Mapping[str, Shape]) -> Read:

@@ -186,7 +186,7 @@ def without_infinities(value: Any) -> Any:
     """The same value, without NaN and infinities in it, which JSON has not: they become texts."""
     if isinstance(value, dict):
         return {name: without_infinities(each) for name, each in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):  # of tuples are the items of a map
         return [without_infinities(each) for each in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 

@@ -56,8 +56,11 @@ _COUNTED = re.compile(
 )
 _BATCH_ROWS = 1 << 18
 """Maximum number of rows of a key that are read from a file at a time."""
-_MAX_FLAGS_PER_ROW = 8
-"""Maximum number of whole numbers between the smallest and the largest key, for each row of both tables."""
+_MAX_BYTES_PER_ROW = 8
+"""Maximum number of bytes, for each row of both tables, of what is kept for all numbers from the smallest to
+the largest key."""
+_MAX_COMPARED = 1 << 24
+"""Maximum number of keys that are compared themselves, as others have their hashes, in some 40 bytes each."""
 _MAX_SORTED = 1 << 26
 """Maximum number of keys, far apart, that are sorted for others to be looked up in: 24 bytes each."""
 _MAX_HELD = 1 << 22
@@ -75,9 +78,9 @@ class KeyQuestions:
     Notes
     -----
     A question takes 10 bytes for each row of which it asks whether another one has the same key. Where it
-    looks up keys among others, it takes 1 or 8 for each number between the smallest and the largest of these,
-    of which there are at most ``_MAX_FLAGS_PER_ROW`` for each row of its tables; where they lie farther
-    apart, 24 for each of them. All other rows are read through, and kept only where they are few.
+    looks up keys among others, it takes 1 or 8 for each number from the smallest to the largest of these, at
+    most ``_MAX_BYTES_PER_ROW`` for each row of its tables; where they lie farther apart, 24 for each of them.
+    All other rows are read through, and kept only where they are few.
     """
 
     def __init__(self, find: FindKeys, engine: Questions) -> None:
@@ -160,6 +163,11 @@ def count_repeated(keys: KeyColumns) -> int:
     -----
     O(n log n): one sort of n numbers. Each is the key itself, packed, where the ranges of the columns take 64
     bits together; else it is a hash of it, and the keys whose hashes come again are compared themselves.
+
+    Raises
+    ------
+    UnansweredError
+        Too many keys have a hash that another one has.
     """
     if not keys.n_rows:
         return 0
@@ -184,9 +192,12 @@ def count_repeated(keys: KeyColumns) -> int:
         end += len(columns[0])
     numbers.sort()
     is_as_next = numbers[1:] == numbers[:-1]
-    if is_packed or not is_as_next.any():
-        n_groups = np.count_nonzero(is_as_next[1:] > is_as_next[:-1]) + int(is_as_next[:1].any())
-        return int(np.count_nonzero(is_as_next)) + int(n_groups)
+    n_groups = np.count_nonzero(is_as_next[1:] > is_as_next[:-1]) + int(is_as_next[:1].any())
+    n_repeated = int(np.count_nonzero(is_as_next)) + int(n_groups)
+    if is_packed or not n_repeated:
+        return n_repeated
+    if n_repeated > _MAX_COMPARED:
+        raise UnansweredError("too many keys have a hash that another one has")
     repeated = np.unique(numbers[1:][is_as_next])
     doubtful = [
         np.column_stack(columns)[np.isin(numbers_of(columns), repeated)] for columns in keys.batches()
@@ -209,7 +220,7 @@ def count_unmatched(keys: KeyColumns, others: KeyColumns) -> int:
     """
     if not keys.n_rows or not others.n_rows:
         return keys.n_rows
-    places = _Places.among(others, keys.n_rows + others.n_rows)
+    places = _Places.among(others, keys.n_rows + others.n_rows, 1)
     is_there = _is_among(others, places)
     return sum(int(np.count_nonzero(~is_there[places.of(key)])) for (key,) in keys.batches())
 
@@ -237,7 +248,7 @@ def measure_numbering(numbers: KeyColumns) -> int:
     """
     if not numbers.n_rows:
         return 0
-    places = _Places.among(numbers, numbers.n_rows)
+    places = _Places.among(numbers, numbers.n_rows, 1)
     return places.high - 2 * int(np.count_nonzero(_is_among(numbers, places))) + numbers.n_rows
 
 
@@ -260,7 +271,7 @@ def count_miscounted(keys: KeyColumns, others: KeyColumns) -> int:
     """
     if not keys.n_rows:
         return 0
-    places = _Places.among(keys, keys.n_rows + 2 * others.n_rows)
+    places = _Places.among(keys, keys.n_rows + others.n_rows, 8)
     found = np.ones(places.n + 1, np.int64)
     for columns in others.batches():
         for column in columns:
@@ -285,15 +296,16 @@ class _Places(NamedTuple):
     distinct: Key | None
 
     @classmethod
-    def among(cls, keys: KeyColumns, n_rows: int) -> _Places:
+    def among(cls, keys: KeyColumns, n_rows: int, item_bytes: int) -> _Places:
         """Places for what is in the first column, of which there is a row at least.
 
         Parameters
         ----------
         n_rows : number of rows that a question is about.
+        item_bytes : number of bytes that are kept for each place.
         """
         low, high = _ranges_of(keys)[0]
-        if high - low < _MAX_FLAGS_PER_ROW * n_rows:
+        if (high - low) * item_bytes < _MAX_BYTES_PER_ROW * n_rows:
             return cls(high - low + 1, low, high, None)
         if keys.n_rows > _MAX_SORTED:
             raise UnansweredError("there are too many keys that lie far apart")

@@ -24,13 +24,14 @@ class Stored(NamedTuple):
     partition : names and values of the partition columns that the slice fixes.
     before : earlier runs whose rows queries find under the name of the table with ``_before`` behind it;
         ``None``: there is no such name.
-    n_rows : number of rows of the slice.
+    n_rows, n_rows_before : numbers of rows of the slice, and of those runs.
     """
 
     log: DeltaTable
     partition: Mapping[str, str]
     before: Sequence[str] | None = None
     n_rows: int = 0
+    n_rows_before: int = 0
 
 
 class UnansweredError(Exception):

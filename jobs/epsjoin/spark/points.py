@@ -61,6 +61,11 @@ class Points:
         return self.make_frame()
 
     @property
+    def n_splits(self) -> int:
+        """Number of tasks that read the points, as far as it is known; of stored ones by the session."""
+        return self.n_partitions if self.files is None else len(self.files.splits())
+
+    @property
     def rows(self) -> Rows:
         """The columns of the frame, read in the fastest way."""
         return self.files or FrameRows(self.frame)

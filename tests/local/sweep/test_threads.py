@@ -174,6 +174,25 @@ def test_in_ranges__takes_the_first_in_the_callers_thread_and_divides_few_where_
     assert not threads()
 
 
+def test_in_ranges__waits_for_the_threads_that_have_begun_where_no_more_can(monkeypatch):
+    begin, ended = threading.Thread.start, []
+
+    def start(thread):
+        if thread.name == "epsjoin_2":
+            raise RuntimeError("can't start new thread")
+        begin(thread)
+
+    def work(number, *_):
+        time.sleep(0.02)
+        ended.append(number)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(RuntimeError, match="can't start"):
+        in_ranges(4, are_long=True)(4, work)
+    assert ended == [1]
+    assert not threads()
+
+
 def test_in_ranges__raises_the_error_of_the_first_range_that_has_one_when_all_have_ended():
     ended = []
 

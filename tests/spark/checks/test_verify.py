@@ -335,6 +335,16 @@ def test_verify__checks_fewer_points_where_they_have_too_many_neighbours(
     assert "points have 3 neighbours, so 11 are checked, not 50" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("n_scores", [0, 5000])
+def test_verify__of_fewer_points_takes_as_many_scores_as_were_asked_for(
+    monkeypatch: pytest.MonkeyPatch, n_scores: int
+) -> None:
+    monkeypatch.setattr(verify, "MAX_NEIGHBOURS", 100)
+    fewer, _ = verify._limit_request(Request(points=50, cells=2, seed=3, scores=n_scores), 700, 1000)
+    assert fewer.points < 50
+    assert (fewer.cells, fewer.seed, fewer.scores) == (2, 3, n_scores)
+
+
 def test_verify__refuses_requests_that_make_no_sense(lake: RightLake) -> None:
     job, _ = lake
     for request, sentence in (

@@ -185,16 +185,21 @@ def test_fit_epsilon__without_a_power_law_names_the_rule_that_needs_none(
 ) -> None:
     job = job_on(make_job, tmp_path, lattice(5), way)
     ingest.run(job)
-    with pytest.raises(DataRefusedError, match=r"choose eps by hand \(eps\) or by k_distance_quantile"):
+    with pytest.raises(
+        DataRefusedError, match=r"choose eps by hand \(parameter eps\) or by k_distance_quantile"
+    ):
         fit_epsilon.run(job)
 
 
 def test_fit_epsilon__takes_no_quantile_of_a_part_of_the_points_without_a_power_law(
-    make_job: JobMaker, tmp_path: Path
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     params = {"k_distance_quantile": 0.5, "sample_rows": 100}
     points = np.repeat(lattice(5), 5, axis=0)
     job = job_on(make_job, tmp_path, points, params)
     ingest.run(job)
-    with pytest.raises(DataRefusedError, match=r"\(eps\), or raise sample_rows \(100\) to all 125 points"):
+    with pytest.raises(DataRefusedError, match=r"\(parameter eps\), or raise sample_rows \(100\) to all 125"):
+        fit_epsilon.run(job)
+    monkeypatch.setattr(fit_epsilon, "MAX_SAMPLE_ROWS", 124)
+    with pytest.raises(DataRefusedError, match=r"\(parameter eps\)$"):
         fit_epsilon.run(job)

@@ -139,13 +139,22 @@ def in_ranges(n_jobs: int, *, are_long: bool = False) -> Ranges:
             threading.Thread(target=work_on, args=(number,), name=f"epsjoin_{number}")
             for number in range(1, n_ranges)
         ]
-        for other in others:
-            other.start()
-        work_on(0)
-        for other in others:
-            other.join()
-        if errors:
-            raise errors[min(errors)]
+        begun = list[threading.Thread]()
+        try:
+            for other in others:
+                other.start()
+                begun.append(other)
+            work_on(0)
+            for other in begun:
+                other.join()
+        finally:  # nobody works on after an interrupt, or where there are not so many threads
+            for other in begun:
+                other.join()
+        try:
+            if errors:
+                raise errors[min(errors)]
+        finally:
+            errors.clear()  # an error knows this frame, which would know it
         return [found[number] for number in range(n_ranges)]
 
     return run

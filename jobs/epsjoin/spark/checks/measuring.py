@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -25,7 +25,7 @@ from epsjoin.spark import scan, tasks
 from epsjoin.spark.job import Job
 from epsjoin.spark.stored import MAX_THREADS, scan_files
 
-MAX_ROWS = 1 << 28
+MAX_ROWS = 1 << 27
 """Maximum number of rows, of all tables together, about whose keys the driver answers by itself."""
 
 MAX_HELD_ROWS = 1 << 24
@@ -35,7 +35,7 @@ _MAX_KEPT_ROWS = 1 << 23
 """Maximum number of rows of a table whose columns are kept for several questions: 8 to 16 bytes a number."""
 
 _MAX_QUESTIONS_AT_ONCE = 2
-"""Maximum number of questions that the driver works on at a time."""
+"""Maximum number of questions that the driver works on at a time, each in memory of its own."""
 
 Numbers = dict[str, Measured]
 """What was measured of a table, by the names of the expectations."""
@@ -45,17 +45,13 @@ Numbers = dict[str, Measured]
 class Table:
     """A table of a gate: its contract, its slice, the same as it is stored in one version, the slice's files.
 
-    Parameters
-    ----------
-    before : earlier runs whose rows rules find as the table of this name with ``_before`` behind it;
-        ``None``: rules have no such name.
+    What it is stored as says, too, which earlier runs rules find beside it.
     """
 
     contract: TableContract
     where: Slice
     stored: Stored
     files: Sequence[File]
-    before: Sequence[str] | None = None
 
     @classmethod
     def of(cls, lake: Lake, where: Slice) -> Table:
@@ -69,6 +65,12 @@ class Table:
         log, files = slices.log_and_files(lake, where)
         stored = Stored(log, where.partition, n_rows=sum(file.rows for file in files))
         return cls(lake.contract(where.table), where, stored, files)
+
+    def with_before(self, lake: Lake, before: Sequence[str]) -> Table:
+        """The same, with earlier runs, which rules find by the table's name with ``_before`` behind it."""
+        by_run = slices.count_rows_by_run(lake, self.where.table)
+        n_rows = sum(by_run.get(run, 0) for run in before)
+        return replace(self, stored=self.stored._replace(before=before, n_rows_before=n_rows))
 
     def check_footers(self, lake: Lake) -> None:
         """Check the footers of the files, where the pages are not read by :func:`measure_columns`.
@@ -148,7 +150,7 @@ def measure_rules(
             for name, table in tables.items()
             for each in (name, f"{name}_before")
         }
-        stored = {name: table.stored._replace(before=table.before) for name, table in tables.items()}
+        stored = {name: table.stored for name, table in tables.items()}
 
         def find(name: str, columns: Sequence[str]) -> KeyColumns:
             if name not in tables:
@@ -160,8 +162,8 @@ def measure_rules(
         frames = {name: scan.read(job.spark, job.lake, table.where) for name, table in tables.items()}
         frames |= {name: job.spark.createDataFrame(rows) for name, rows in (views or {}).items()}
         for name, table in tables.items():
-            if table.before is not None:
-                rows = slices.read_runs(job.lake, name, table.before, job.lake.schema(name).names)
+            if table.stored.before is not None:
+                rows = slices.read_runs(job.lake, name, table.stored.before, job.lake.schema(name).names)
                 frames[f"{name}_before"] = job.spark.createDataFrame(rows)
         answers |= ask_spark(frames, rest)
     measured: dict[str, Numbers] = {name: {} for name in asked}
@@ -197,7 +199,7 @@ def ask_driver(
     """
     answers: Answers = {}
     rows = {name: stored.n_rows for name, stored in tables.items()}
-    rows |= {f"{name}_before": rows[name] * len(stored.before or ()) for name, stored in tables.items()}
+    rows |= {f"{name}_before": stored.n_rows_before for name, stored in tables.items()}
     with suppress(UnansweredError):
         engine = Questions(tables)
         answers |= _answers_of(KeyQuestions(find, engine).number, queries)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from epsjoin.console import counted, say
 from epsjoin.errors import DataRefusedError
 from epsjoin.lake import held, slices
@@ -39,7 +37,7 @@ def check_quality(job: Job, stage: str) -> dict[str, float]:
     found = inputs.slices(tables_up_to(stage, chain))
     tables = {name: Table.of(lake, where) for name, where in found.items()}
     before = runs_of_window(lake, job.run)[:-1]
-    tables["value_counts"] = replace(tables["value_counts"], before=before)
+    tables["value_counts"] = tables["value_counts"].with_before(lake, before)
     for name in tables.keys() - names:
         tables[name].check_footers(lake)
     measured = {name: measure_columns(job, tables[name]) for name in names}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -188,8 +188,8 @@ def _say_scores(has_outliers: bool, n_scores: int, n_points: int) -> str:
     missed = missed_probability(ERROR_FRACTIONS[1], n_points, n_scores)
     return (
         f"verify: all ranks fit the scores, and the LOF of {n_scores:,} random points is right; had "
-        f"{ERROR_FRACTIONS[1]:.0%} of the points another in the same order, this check would have missed it "
-        f"with probability {missed:.2g}"
+        f"{ERROR_FRACTIONS[1]:.0%} of the points a wrong one that leaves all ranks right, this check would "
+        f"have missed it with probability {missed:.2g}"
     )
 
 
@@ -211,7 +211,7 @@ def _limit_request(request: Request, n_points: int, n_pairs: int) -> tuple[Reque
     if neighbours <= MAX_NEIGHBOURS:
         return request, MAX_POINTS_PER_CELL
     fraction = MAX_NEIGHBOURS / neighbours
-    fewer = Request(math.ceil(request.points * fraction), request.cells, request.seed)
+    fewer = replace(request, points=math.ceil(request.points * fraction))
     say(
         f"verify: points have {2 * n_pairs / n_points:,.0f} neighbours, so {fewer.points:,} are checked, "
         f"not {request.points:,}"

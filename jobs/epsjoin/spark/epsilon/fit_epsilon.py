@@ -15,7 +15,7 @@ from epsjoin.local.epsilon.fit import fit_epsilon as fit_points
 from epsjoin.local.epsilon.k_distance import quantile_of_all
 from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import Metric, get_metric
-from epsjoin.params import RunParams
+from epsjoin.params import MAX_SAMPLE_ROWS, RunParams
 from epsjoin.spark.job import Job
 from epsjoin.spark.points import stored_points
 
@@ -164,11 +164,11 @@ def _choose_without_law(
         eps = quantile_of_all(sample, metric, share, k, params.eps_digits, params.seed)
         return ChosenEps(eps, "k_distance_quantile", share)
     other = ""
-    if share is not None:
+    if share is not None and n_points <= MAX_SAMPLE_ROWS:
         other = f", or raise sample_rows ({len(sample):,}) to all {n_points:,} points"
     elif is_whole and len(sample) > k and (sample != sample[0]).any():
         other = " or by k_distance_quantile"
-    raise ArgumentError(f"{note} (eps){other}")
+    raise ArgumentError(f"{note} (parameter eps){other}")
 
 
 def _rank(params: RunParams) -> int:

@@ -93,7 +93,7 @@ def run(job: Job, max_files: int = MAX_FILES) -> dict[str, float]:
 def n_files(points: Points, plan: JoinPlan) -> float:
     """Return the expected maximum number of files of replicas: one for each part whenever a task writes."""
     n_bytes = plan.expected_rows * (8 * plan.dimensions + REPLICA_ROW_BYTES)
-    return plan.n_parts * (points.n_partitions + n_bytes / FLUSH_BYTES)
+    return plan.n_parts * (points.n_splits + n_bytes / FLUSH_BYTES)
 
 
 def encode(points: Points, plan: JoinPlan, into: Target) -> Written:
