@@ -7,7 +7,6 @@ import os
 import re
 import runpy
 import stat
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -328,6 +327,7 @@ def test_airflow__with_a_database_of_ones_own_that_cannot_be_opened_names_its_se
     [
         ("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "user:secret@host", "must be the URL of a database, such as"),
         ("AIRFLOW__LOGGING__LOGGING_LEVEL", "LOUD", "must be one of DEBUG, INFO, WARN, WARNING, ERROR, "),
+        ("AIRFLOW__LOGGING__LOGGING_LEVEL", "", "must be one of DEBUG, INFO, WARN, WARNING, ERROR, "),
         ("AIRFLOW__API__PORT", "secret", "must be the number of a port"),
     ],
 )
@@ -357,50 +357,3 @@ def test_airflow__backfill_run_is_ours_and_other_backfill_commands_are_airflows(
     lines = run("airflow", "backfill", "create", "--dag-id", "navaids").stdout.splitlines()
     assert lines[0] == "arguments: backfill create --dag-id navaids"
     assert run("airflow", "backfill").stdout.splitlines()[0] == "arguments: backfill"
-
-
-_INTERRUPTED = """
-import os, signal, subprocess, sys
-import dag_commands
-
-def work():
-    if sys.argv[1] == "job":
-        job = subprocess.Popen(["sleep", "600"])
-    os.kill(os.getpid(), signal.SIGINT)
-    job.wait()
-    print("the task has failed", file=sys.stderr)
-    raise SystemExit(1)
-
-dag_commands.check_database = lambda: None
-dag_commands.airflow.main = work
-raise SystemExit(dag_commands.main(["test", "navaids", "2023-06-01"]))
-"""
-
-
-@pytest.mark.parametrize("during", ["job", "no job"])
-def test_airflow_run__that_is_interrupted_ends_with_its_job_and_one_sentence(during: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _INTERRUPTED, during],
-        env={**os.environ, "PYTHONPATH": f"{BIN}:{REPOSITORY}/plugins"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=180,
-    )
-    assert done.returncode == 130
-    assert done.stderr == "airflow: interrupted; the same command again makes the run anew\n"
-
-
-@pytest.mark.parametrize(("script", "who"), [("backfill.py", "backfill"), ("dag_commands.py", "airflow")])
-def test_command__that_is_interrupted_while_airflow_is_imported_says_one_sentence(
-    tmp_path: Path, script: str, who: str
-) -> None:
-    (tmp_path / "airflow.py").write_text("raise KeyboardInterrupt")
-    done = subprocess.run(
-        [sys.executable, str(BIN / script), "run"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (130, f"{who}: interrupted; nothing was begun\n")
