@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import math
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from epsjoin import ArgumentError, DataRefusedError, snapshot_diff
+from epsjoin.differ.columns import without_infinities
 
 
 @pytest.mark.parametrize(
@@ -173,3 +175,10 @@ def test_snapshot_diff__wants_files_it_knows(tmp_path: Path) -> None:
     ):
         with pytest.raises(ArgumentError, match=sentence):
             snapshot_diff(source, pa.table({"id": ["1"]}), key="id")
+
+
+def test_without_infinities__looks_into_structs_lists_and_the_items_of_maps() -> None:
+    kind = pa.struct([("x", pa.list_(pa.float64())), ("m", pa.map_(pa.string(), pa.float64()))])
+    value = pa.scalar({"x": [math.inf, 1.5], "m": {"a": math.nan, "b": -math.inf}}, kind).as_py()
+    text = json.dumps(without_infinities(value), allow_nan=False)
+    assert json.loads(text) == {"x": ["inf", 1.5], "m": [["a", "nan"], ["b", "-inf"]]}

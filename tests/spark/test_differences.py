@@ -81,7 +81,7 @@ def test_snapshot_diff__refuses_what_cannot_be_compared(spark: SparkSession) -> 
     with pytest.raises(ArgumentError, match="column 'x' has the type struct.* cannot be compared; leave it"):
         epsjoin.spark.snapshot_diff(nested, nested, key="a")
     with pytest.raises(ArgumentError, match="new must be a DataFrame of Spark, not list"):
-        epsjoin.spark.snapshot_diff(old, old.collect(), key="a")  # type: ignore[arg-type]
+        epsjoin.spark.snapshot_diff(old, old.collect(), key="a")
     with pytest.raises(ArgumentError, match="at least one column"):
         epsjoin.spark.snapshot_diff(old, new, key=[])
     for wrong, sentence in (
@@ -91,7 +91,7 @@ def test_snapshot_diff__refuses_what_cannot_be_compared(spark: SparkSession) -> 
         with pytest.raises(ArgumentError, match=sentence):
             epsjoin.spark.snapshot_diff(old, old, key=wrong)
     with pytest.raises(ArgumentError, match="columns must be a column's name or a list of names, not 5"):
-        epsjoin.spark.snapshot_diff(old, old, key="a", columns=5)  # type: ignore[arg-type]
+        epsjoin.spark.snapshot_diff(old, old, key="a", columns=5)
 
 
 def test_snapshot_diff__takes_columns_of_any_name(spark: SparkSession) -> None:

@@ -242,7 +242,7 @@ def test_from_json__takes_a_list_of_texts_only() -> None:
         Trees.from_json("{}")
     for none in (None, 5):
         with pytest.raises(ArgumentError, match=f"one entry per tree, not from one {type(none).__name__}"):
-            Trees.from_json(none)  # type: ignore[arg-type]
+            Trees.from_json(none)
     with pytest.raises(ArgumentError, match="JSON texts must be str; number 0 is bytes"):
         Trees.from_json([b"{}"])
 

@@ -151,3 +151,15 @@ def test_driver__reads_through_rows_of_which_it_would_not_remember_as_many(
     assert ask_driver(stored, types, asked, find) == expected
     monkeypatch.setattr(measuring, "MAX_HELD_ROWS", 10)
     assert list(ask_driver(stored, types, asked, find)) == list(asked)
+
+
+def test_driver__counts_the_rows_of_earlier_runs_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The slice has one row, the run before it three, of which a query would remember the values."""
+    rows = pa.table({"run": ["r"] + ["before"] * 3, "i": [1, 1, 2, 3]})
+    stored, find = store({"t": rows}, tmp_path, "r")
+    types = {name: {"run": "string", "i": "long"} for name in ("t", "t_before")}
+    of_run = stored["t"]._replace(n_rows=1, before=["before"], n_rows_before=3)
+    asked = {("t", "values"): "SELECT COUNT(DISTINCT i) FROM t_before"}
+    for most, expected in ((3, {("t", "values"): 3.0}), (2, {})):
+        monkeypatch.setattr(measuring, "MAX_HELD_ROWS", most)
+        assert ask_driver({"t": of_run}, types, asked, find) == expected
