@@ -99,7 +99,7 @@ def test_splits__hold_every_row_group_once_and_are_of_about_one_size(n_cores: in
     sizes = [*np.random.default_rng(3).integers(0, 1 << 26, 40).tolist(), 1 << 29, 0, 1, 1 << 20]
     rows = stored(sizes, n_cores)
     splits = rows.splits()
-    target = split_bytes(rows.files, rows.schema, n_cores)
+    target = split_bytes(rows.files, schemas.parse_ddl(rows.schema), n_cores)
     assert target >> 20 == megabytes
     groups = [
         RowGroups(file, number, -(-file.size // target) or 1)
@@ -127,6 +127,13 @@ def test_splits__are_of_what_is_read_not_of_whole_files() -> None:
     ids, whole = (StoredRows(None, "", files, schema, 100) for schema in ("id long", "point binary"))
     assert [len(split) for split in ids.splits()] == [2, 2, 2, 2]  # each a megabyte and its opening
     assert len(whole.splits()) == 8 * 31 / 4
+    # a file has the coordinates twice: as columns of their own, and as points
+    known = [replace(file, point_bytes=2 * 8) for file in files]
+    of_points = replace(whole, files=known, schema="id long, point binary")
+    assert [len(split) for split in of_points.splits()] == [1] * 8  # each three megabytes and its opening
+    assert of_points.bytes_read == 8 * (1 << 17) * (8 + 2 * 8)
+    text = replace(of_points, schema="id long, point string")
+    assert text.bytes_read == 8 * (30 << 20), "a column of the source may have that name, too"
 
 
 def test_splits__are_one_for_each_core_of_any_columns() -> None:

@@ -37,6 +37,7 @@ class File:
     size : size in bytes.
     rows : number of rows.
     partition : values of the partition columns, by name.
+    point_bytes : bytes of a value of the column ``point``, where all have as many; 0 where it is not known.
     """
 
     table: str
@@ -44,6 +45,7 @@ class File:
     size: int
     rows: int
     partition: Mapping[str, str]
+    point_bytes: int = 0
 
 
 def to_one_line(error: Exception) -> str:

@@ -139,7 +139,7 @@ def log_and_files(lake: Lake, where: Slice) -> tuple[DeltaTable, list[File]]:
                 action["size_bytes"],
                 _count_rows_of_file(where.table, action),
             )
-            found.append(File(where.table, path, size, rows, values))
+            found.append(File(where.table, path, size, rows, values, 8 * len(lake.source.axes)))
     writer = writer_of(where.table, lake.source.chain)
     if look.log is None or not found:
         raise MissingSliceError(f"{where.table} has no slice of run {where.run}; run {writer} for it first")

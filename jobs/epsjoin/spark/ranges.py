@@ -137,5 +137,5 @@ def _read_slices(lake: Lake, table: str, runs: Sequence[str]) -> DataFrame:
                 yield batch.rename_columns([f"c{place}" for place in range(len(columns))])
 
     spark = SparkSession.builder.getOrCreate()
-    splits = plan_splits(files, ddl, spark.sparkContext.defaultParallelism)
+    splits = plan_splits(files, columns, spark.sparkContext.defaultParallelism)
     return tasks.lazy_tasks(spark, splits, read, ddl).toDF(*columns.names)

@@ -157,12 +157,14 @@ class StoredRows:
     @property
     def bytes_read(self) -> float:
         """Estimate of the bytes that are read of all files."""
-        return sum(bytes_read(file, self.schema) for file in self.files)
+        columns = schemas.parse_ddl(self.schema)
+        return sum(bytes_read(file, columns) for file in self.files)
 
     def splits(self) -> list[Split]:
         """Plan what each task reads."""
         n_cores = self.n_cores or self.spark.sparkContext.defaultParallelism
-        return plan_splits(self.files, self.schema, n_cores, whole_files=self.whole_files)
+        columns = schemas.parse_ddl(self.schema)
+        return plan_splits(self.files, columns, n_cores, whole_files=self.whole_files)
 
     def map(self, work: Task, schema: str) -> DataFrame:
         """See :class:`Rows`."""

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import pyarrow as pa
 
-from epsjoin.lake import schemas
 from epsjoin.lake.parquet import File
 
 MIN_SPLIT_BYTES, MAX_SPLIT_BYTES = 4 << 20, 64 << 20
@@ -34,7 +33,7 @@ Split = list[RowGroups]
 
 
 def plan_splits(
-    files: Sequence[File], schema: str, n_cores: int, *, whole_files: bool = False
+    files: Sequence[File], columns: pa.Schema, n_cores: int, *, whole_files: bool = False
 ) -> list[Split]:
     """Divide files among tasks: large files are divided, several small files go to one task.
 
@@ -45,7 +44,7 @@ def plan_splits(
     Parameters
     ----------
     files : the files to read.
-    schema : the columns to read, in DDL.
+    columns : the columns to read.
     n_cores : number of cores. There are as many splits, unless these would be larger or smaller than a split
         may be.
     whole_files : whether each file must be read by one task.
@@ -54,10 +53,10 @@ def plan_splits(
     -------
     A non-empty split for each task.
     """
-    target = split_bytes(files, schema, n_cores)
+    target = split_bytes(files, columns, n_cores)
     groups: list[RowGroups] = []
     sizes: list[float] = []
-    read = [(bytes_read(file, schema), file) for file in files]
+    read = [(bytes_read(file, columns), file) for file in files]
     read.sort(key=lambda each: (-each[0], -each[1].size, -each[1].rows, each[1].path))
     for size, file in read:
         of = 1 if whole_files else max(1, math.ceil(size / target))
@@ -73,25 +72,29 @@ def plan_splits(
     return splits
 
 
-def split_bytes(files: Sequence[File], schema: str, n_cores: int) -> int:
+def split_bytes(files: Sequence[File], columns: pa.Schema, n_cores: int) -> int:
     """Compute the size that a split should have, with ``OPEN_COST_BYTES`` counted for each file.
 
     A split can be larger where a single row group is.
     """
-    total = sum(bytes_read(file, schema) + OPEN_COST_BYTES for file in files)
+    total = sum(bytes_read(file, columns) + OPEN_COST_BYTES for file in files)
     return min(MAX_SPLIT_BYTES, max(MIN_SPLIT_BYTES, math.ceil(total / n_cores)))
 
 
-def bytes_read(file: File, schema: str) -> float:
+def bytes_read(file: File, columns: pa.Schema) -> float:
     """Estimate the bytes that are read of a file for some columns.
 
-    For columns of numbers this is the width of the rows, at most the file's size. With any other column it is
-    the file's size.
+    For columns of numbers, and one of points, this is the width of the rows, at most the file's size. With
+    any other column it is the file's size.
     """
-    types = schemas.parse_ddl(schema).types
-    if not all(map(pa.types.is_primitive, types)):
-        return file.size
-    width = sum(int(each.bit_width) for each in types) / 8
+    width = 0.0
+    for column in columns:
+        if pa.types.is_primitive(column.type):
+            width += column.type.bit_width / 8
+        elif column.name == "point" and pa.types.is_binary(column.type) and file.point_bytes:
+            width += file.point_bytes
+        else:
+            return file.size
     return min(file.size, file.rows * width)
 
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
-from epsjoin.lake import parquet, schemas, slices
+from epsjoin.lake import parquet, slices
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File
 from epsjoin.lake.phases import phase, timed
@@ -33,7 +33,7 @@ MAX_HERE_BYTES = 256 << 20
 BATCH_BYTES, MAX_BATCH_ROWS = 2 << 20, 1 << 16
 """Maximum size of a batch, in bytes of the files and in rows."""
 
-MAX_THREADS = 4
+MAX_THREADS = 8
 """Maximum number of splits that the driver reads at a time, where the rows are wide."""
 
 Scan = Callable[[Sequence[str], Task], list[pa.RecordBatch]]
@@ -182,9 +182,7 @@ def scan_files(
     whole : all columns of the table, if the files may lack optional ones; see :func:`parquet.stream_file`.
     threads : maximum number of threads of the driver.
     """
-    # only the types count; a name of the source may have blanks, which a name in DDL must not have
-    ddl = schemas.to_ddl(pa.schema([(f"c{place}", kind) for place, kind in enumerate(columns.types)]))
-    n_bytes, n_rows = sum(bytes_read(file, ddl) for file in files), sum(file.rows for file in files)
+    n_bytes, n_rows = sum(bytes_read(file, columns) for file in files), sum(file.rows for file in files)
     batch_rows = int(min(MAX_BATCH_ROWS, max(1, BATCH_BYTES * n_rows // max(1.0, n_bytes))))
 
     def read(split: Split) -> Iterator[pa.RecordBatch]:
@@ -196,8 +194,8 @@ def scan_files(
 
     if n_bytes <= MAX_HERE_BYTES * threads:
         with ThreadPoolExecutor(threads) as pool, phase("wait"):
-            splits = plan_splits(files, ddl, threads)
+            splits = plan_splits(files, columns, threads)
             parts = list(pool.map(lambda split: list(timed(read(split), "work")), splits))
         return [batch for part in parts for batch in part]
     spark = session()
-    return tasks.run_tasks(spark, plan_splits(files, ddl, spark.sparkContext.defaultParallelism), read)
+    return tasks.run_tasks(spark, plan_splits(files, columns, spark.sparkContext.defaultParallelism), read)

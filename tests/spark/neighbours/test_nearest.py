@@ -6,14 +6,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
+from epsjoin.lake.arrow import to_binary
 from epsjoin.lake.lake import Slice
 from epsjoin.local.metric import get_metric
 from epsjoin.spark import stored
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.neighbours import nearest
 from epsjoin.spark.points import stored_reading
+from epsjoin.spark.reading import Reading
 from epsjoin.spark.stored import StoredSlice
 from tests.spark.conftest import JobMaker
 from tests.spark.two_runs import job_on, snapshot
@@ -31,7 +35,6 @@ def test_nearest_of__is_that_of_all_points_whatever_the_batches(
     ingest.run(job)
     points = StoredSlice.of(job, Slice("points", RUN))
     monkeypatch.setattr(stored, "MAX_BATCH_ROWS", 23)
-    monkeypatch.setattr(nearest, "_BLOCK", 7)
     few = [5, 299, 0]
     reading = stored_reading(job.lake)
     queries = reading.arrays(points.take_ids(np.array(few), ["id", "point"]))
@@ -42,6 +45,21 @@ def test_nearest_of__is_that_of_all_points_whatever_the_batches(
         mine = found.id == id_
         assert found.neighbour[mine].tolist() == order
         assert found.distance[mine] == pytest.approx(distance[order])
+
+
+def test_scan_task__takes_the_smaller_id_of_equally_near_points_in_any_order_of_rows() -> None:
+    rng = np.random.default_rng(4)
+    ids, places = rng.permutation(900), rng.integers(0, 6, (900, 2)).astype(float)
+    few, reading = np.array([3, 700]), Reading(("x", "y"), 2, is_checked=True)
+    where = np.array([np.flatnonzero(ids == each)[0] for each in few])
+    task = nearest.scan_task(few, places[where], reading, get_metric("euclidean"), 5)
+    rows = [slice(0, 400), slice(400, 400), slice(400, 900)]
+    batches = [pa.record_batch({"id": ids[some], "point": to_binary(places[some])}) for some in rows]
+    found = pa.Table.from_batches(task(batches))
+    for id_, row in zip(few.tolist(), where, strict=True):
+        distance = _distances(places[row], places, "euclidean")
+        order = [ids[i] for i in np.lexsort((ids, distance)) if ids[i] != id_][:5]
+        assert found.filter(pc.field("id") == id_)["neighbour"].to_pylist() == order
 
 
 def _distances(one: Any, places: Any, metric: str) -> Any:

@@ -9,7 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from epsjoin.kernels.paired import paired_distances
+from epsjoin.kernels.accelerate import read_only
+from epsjoin.kernels.neighbours.heaps import NearestLists
+from epsjoin.kernels.neighbours.knn import scan_nearest
 from epsjoin.lake.sample import Sample
 from epsjoin.lake.schemas import parse_ddl
 from epsjoin.local.metric import Metric
@@ -19,8 +21,6 @@ from epsjoin.spark.reading import Reading
 from epsjoin.spark.stored import Scan, in_table
 
 NEAR = "id long, neighbour long, distance double"
-_BLOCK = 1 << 15
-"""Number of points that are compared with the few points at a time."""
 
 
 def nearest_of(
@@ -63,56 +63,48 @@ def scan_task(
 
     Parameters
     ----------
-    ids, places : (m,) int64 and (m, d) float64, the few points.
+    ids, places : (m,) int64, rising, and (m, d) float64, the few points.
     """
 
     def scan(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        best = [Neighbours(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)) for _ in ids]
+        best = Neighbours(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
         for batch in batches:
-            others, points = reading.arrays(batch)
-            for begin in range(0, len(others), _BLOCK):
-                block = slice(begin, begin + _BLOCK)
-                both = np.concatenate([places, points[block]])
-                right = np.arange(len(places), len(both))
-                for row, id_ in enumerate(ids):
-                    best[row] = _compare(best[row], row, id_, both, right, others[block], metric, k)
-        for near in best:
-            yield from _to_table(near).to_batches()
+            near = _nearest_in(*reading.arrays(batch), ids, places, metric, k)
+            owner, neighbour, distance = map(np.concatenate, zip(best, near, strict=True))
+            best = merge_nearest(owner, neighbour, distance, k)
+        yield from _to_table(best).to_batches()
 
     return scan
 
 
-def _compare(
-    best: Neighbours,
-    row: int,
-    id_: int,
-    both: NDArray[np.float64],
-    right: NDArray[np.int64],
+def _nearest_in(
     others: NDArray[np.int64],
+    points: NDArray[np.float64],
+    ids: NDArray[np.int64],
+    places: NDArray[np.float64],
     metric: Metric,
     k: int,
 ) -> Neighbours:
-    """Compare one of the few points with a block of others; only distances up to the k-th so far count.
+    """Find the k nearest of each of the few points among these others.
 
     Parameters
     ----------
-    best : its nearest so far.
-    row, id_ : its row in ``both``, and its id.
-    right, others : the rows of the others in ``both``, and their ids.
+    others, points : ids and coordinates of the others.
+    ids, places : those of the few points.
     """
-    bound = float(best.distance[-1]) if len(best.id) == k else math.inf
-    distance = paired_distances(metric.decision(bound), both, np.full(len(right), row), right)
-    near = np.flatnonzero((distance >= 0) & (others != id_))
-    if len(near) > k:
-        near = near[distance[near] <= np.partition(distance[near], k - 1)[k - 1]]
-    if not len(near):
-        return best
-    return merge_nearest(
-        np.full(len(best.id) + len(near), id_),
-        np.concatenate([best.neighbour, others[near]]),
-        np.concatenate([best.distance, distance[near]]),
-        k,
+    if not np.all(others[:-1] < others[1:]):  # of equally near rows the kernel keeps the first
+        order = np.argsort(others)
+        others, points = others[order], points[order]
+    at = np.searchsorted(others, ids)
+    is_there = np.take(others, at, mode="clip") == ids if len(others) else np.zeros(len(ids), np.bool_)
+    lists = NearestLists(
+        np.zeros(len(ids), np.int64), np.empty((len(ids), k), np.int64), np.empty((len(ids), k))
     )
+    itself = np.where(is_there, at, -1)
+    everywhere = metric.decision(math.inf)
+    scan_nearest(everywhere, read_only(places), np.arange(len(ids)), read_only(points), itself, lists)
+    is_filled = np.arange(k) < lists.sizes[:, np.newaxis]
+    return Neighbours(np.repeat(ids, lists.sizes), others[lists.ids[is_filled]], lists.distances[is_filled])
 
 
 def _to_table(near: Neighbours) -> pa.Table:
