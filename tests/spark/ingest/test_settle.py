@@ -17,6 +17,7 @@ from epsjoin.lake.lake import Slice
 from epsjoin.source.records import open_records
 from epsjoin.spark.ingest import doubles, ingest, read, settle, writer
 from epsjoin.spark.ingest.facts import ManyDoubles, facts_of
+from epsjoin.spark.ingest.read import SourceFile
 from epsjoin.spark.job import Job
 from epsjoin.spark.tasks import TaskReport
 from tests.spark.conftest import JobMaker
@@ -126,10 +127,16 @@ def by_hand(job: Job, files: dict[str, bytes]) -> tuple[list[Any], list[Any]]:
 
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
-@pytest.mark.parametrize("max_doubles", [1 << 18, 2])
+@pytest.mark.parametrize(("max_doubles", "has_one_machine"), [(1 << 18, True), (2, True), (2, False)])
 def test_ingest__keeps_one_of_a_key_or_none_wherever_its_rows_are(
-    make_job: JobMaker, tmp_path: Path, ending: str, max_doubles: int, monkeypatch: pytest.MonkeyPatch
+    make_job: JobMaker,
+    tmp_path: Path,
+    ending: str,
+    max_doubles: int,
+    has_one_machine: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(ingest, "has_one_machine", lambda _: has_one_machine)
     job = make_job(COLUMNS, path="{date}", interval="month", max_quarantine_share=0.9)
     files = write_files(tmp_path, ending)
     monkeypatch.setattr(doubles.make_finder, "__defaults__", (max_doubles,))
@@ -181,13 +188,20 @@ def test_ingest__refuses_a_file_that_changed_before_it_was_read_again(
 def seen_items(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What tasks read, pass by pass."""
     items: list[Any] = []
-    lazy_tasks = ingest.tasks.lazy_tasks
 
-    def seen(spark: Any, of_tasks: Any, *others: Any) -> Any:
-        items.append(of_tasks)
-        return lazy_tasks(spark, of_tasks, *others)
+    def watch(name: str) -> None:
+        start = getattr(ingest.tasks, name)
 
-    monkeypatch.setattr(ingest.tasks, "lazy_tasks", seen)
+        def seen(spark: Any, of_tasks: Any, *others: Any) -> Any:
+            first = of_tasks[0]  # a file, one with the numbers of its doubles, or a range to be surveyed
+            if isinstance(first[0] if isinstance(first, tuple) else first, SourceFile):
+                items.append(of_tasks)
+            return start(spark, of_tasks, *others)
+
+        monkeypatch.setattr(ingest.tasks, name, seen)
+
+    watch("run_tasks")
+    watch("lazy_tasks")
     return items
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import pyarrow as pa
@@ -28,7 +28,8 @@ from epsjoin.spark.ingest.settle import make_second_reader, make_settler, staged
 from epsjoin.spark.ingest.snapshot import find_snapshot
 from epsjoin.spark.ingest.writer import Targets
 from epsjoin.spark.job import Job
-from epsjoin.spark.rows import FrameRows
+from epsjoin.spark.rows import DriverRows, FrameRows
+from epsjoin.spark.shared import has_one_machine
 from epsjoin.spark.stored import StoredSlice
 from epsjoin.spark.tasks import TaskReport
 from epsjoin.spark.windows import count_values
@@ -41,7 +42,7 @@ def run(job: Job) -> dict[str, float]:
     """Replace the run's slices of the tables that ``pipeline`` names by the run's snapshot.
 
     Each file, or section of a large one, is read by one task, which writes its points and its refused
-    records. A shuffle of the ids alone finds the doubles; files that have some are read again, and a second
+    records. The ids alone are compared to find the doubles; files that have some are read again, and a
     shuffle brings the doubles of a key together: of equal rows the first is kept and the others are refused;
     different rows with one key are all refused. The readers count the rows that they read, the writers those
     that they keep and refuse; the sums must agree. Records that the contract's condition leaves out are only
@@ -213,9 +214,7 @@ def _read_and_settle(
     if not source.key:  # each id is there once
         return _reports_in(tasks.run_tasks(job.spark, files, read))
     items = divide(job.spark, source, files, whole)
-    streams = tasks.lazy_tasks(job.spark, items, read, ID_STREAMS)
-    by_bucket = streams.repartition("bucket").sortWithinPartitions("bucket")
-    found = FrameRows(by_bucket).run(make_finder())
+    found = _find_doubles(job, items, read)
     reports = _reports_in(found)
     n_kept = sum(fact.kept for fact in facts_of(reports) if isinstance(fact, RowCounts))
     n_ids = tasks.add_counters(reports).get("ids", 0)
@@ -239,6 +238,26 @@ def _read_and_settle(
     settled = tasks.reports_of(FrameRows(by_slot).run(make_settler(source, into)))
     _check_unchanged(before, settled)
     return [report for report in reports if not _read_by(report) & read_again] + settled
+
+
+def _find_doubles(
+    job: Job, items: Sequence[SourceFile], read: Callable[[SourceFile], Iterator[pa.RecordBatch]]
+) -> list[pa.RecordBatch]:
+    """Read all files and compare the ids, bucket by bucket; return what :func:`make_finder` finds.
+
+    On one machine the driver compares them, in files of the readers that it maps: a query with a shuffle
+    would take longer to plan and to start than the ids of some millions to sort.
+    """
+    if not has_one_machine(job.spark):
+        streams = tasks.lazy_tasks(job.spark, items, read, ID_STREAMS)
+        by_bucket = streams.repartition("bucket").sortWithinPartitions("bucket")
+        return FrameRows(by_bucket).run(make_finder())
+    buckets: dict[int, list[pa.RecordBatch]] = {}
+    for batch in tasks.run_tasks(job.spark, items, read):
+        for row, bucket in enumerate(batch["bucket"].to_pylist()):
+            buckets.setdefault(bucket, []).append(batch.slice(row, 1))
+    n_threads = job.spark.sparkContext.defaultParallelism
+    return DriverRows(job.session, n_threads, list(buckets.values()), iter, ID_STREAMS).run(make_finder())
 
 
 def _delete_files(reports: Sequence[TaskReport], into: Targets) -> None:
