@@ -306,5 +306,5 @@ if __name__ == "__main__":
     try:
         raise SystemExit(main(sys.argv[1:]))
     except KeyboardInterrupt:
-        print("backfill: interrupted; the same command goes on with it", file=sys.stderr)
+        print("backfill: interrupted; the same command makes the runs that are not done", file=sys.stderr)
         raise SystemExit(INTERRUPTED) from None

@@ -329,6 +329,8 @@ def test_airflow__with_a_database_of_ones_own_that_cannot_be_opened_names_its_se
         ("AIRFLOW__LOGGING__LOGGING_LEVEL", "LOUD", "must be one of DEBUG, INFO, WARN, WARNING, ERROR, "),
         ("AIRFLOW__LOGGING__LOGGING_LEVEL", "", "must be one of DEBUG, INFO, WARN, WARNING, ERROR, "),
         ("AIRFLOW__API__PORT", "secret", "must be the number of a port"),
+        ("AIRFLOW__API__PORT", "65536", "must be the number of a port"),
+        ("AIRFLOW__API__PORT", "123456789012345678901", "must be the number of a port"),
     ],
 )
 @pytest.mark.parametrize("command", [["run", "navaids", "2023-06-01"], ["dags", "list"]])

@@ -145,7 +145,7 @@ def test_spark_submit__names_a_jar_that_is_broken(fake_spark: FakeSpark) -> None
     assert fake_spark.jobs == []
 
 
-@pytest.mark.parametrize(("limit", "is_refused"), [(256, True), (1024, False)])
+@pytest.mark.parametrize(("limit", "is_refused"), [(256, True), (1023, True), (1024, False)])
 def test_spark_submit__says_that_too_few_files_may_be_open(
     fake_spark: FakeSpark, tmp_path: Path, limit: int, is_refused: bool
 ) -> None:
@@ -154,8 +154,8 @@ def test_spark_submit__says_that_too_few_files_may_be_open(
     command = ["sh", "-c", limited, str(BIN / "spark-submit"), INGEST, "--metrics-out", str(tmp_path / "m")]
     done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ), check=False)
     said = (
-        "spark-submit: only 256 files may be open at once, jobs need 1024: raise the hard limit (ulimit -Hn, "
-        "or LimitNOFILE of a service)\n"
+        f"spark-submit: only {limit} files may be open at once, jobs need 1024: raise the hard limit "
+        "(ulimit -Hn, or LimitNOFILE of a service)\n"
     )
     assert (done.returncode, done.stderr) == ((2, said) if is_refused else (0, ""))
 

@@ -42,6 +42,24 @@ def test_lake_uri__refuses_what_is_no_end_of_a_folder(text: str, sentence: str) 
         uris.parse_lake_uri(text)
 
 
+@pytest.mark.parametrize("secret", ["secret", "sec/ret", "sec?ret", "sec@ret", "12ab"])
+def test_uri__with_a_password_is_refused_without_a_word_of_it(secret: str) -> None:
+    uri = f"s3://KEY:{secret}@bucket/lake"
+    for refuse in (uris.parse_lake_uri, uris.filesystem_of):
+        with pytest.raises(ArgumentError, match="as if it held a password") as refused:
+            refuse(uri)
+        assert "KEY" not in str(refused.value)
+        assert "ret" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["abfss://tables@account.dfs.core.windows.net/lake", "hdfs://[::1]:8020/lake", "s3://bucket/a:b@c"],
+)
+def test_lake_uri__may_have_a_container_a_port_and_a_colon(text: str) -> None:
+    assert uris.parse_lake_uri(text) == text
+
+
 def test_lake_uri__quotes_what_may_not_stand_in_a_uri() -> None:
     assert uris.parse_lake_uri("s3://bucket/my lake/ä%20") == "s3://bucket/my%20lake/%C3%A4%20"
 

@@ -31,7 +31,7 @@ def parse_lake_uri(text: str, argument: str = "--lake") -> str:
         A relative path: its meaning would depend on the folder that a job was started in. A file URI with
         a host, which is what ``file://lake`` means. A backslash, or a percent sign and two hexadecimal digits
         in the name itself: deltalake would look for another folder. A control character; or a ``?`` or ``#``
-        in a URI, behind which no folder's name stands.
+        in a URI, behind which no folder's name stands. A password, which is not repeated.
     """
     uri = _parse(text, argument)
     if any(category(each) in _CONTROLS for each in text):
@@ -63,6 +63,7 @@ def _parse(text: str, argument: str) -> str:
     if not isinstance(text, str):
         raise ArgumentError(f"{argument} must be a text, a URI or an absolute path, not {text!r}")
     if "://" in text:
+        _refuse_password(text, argument)
         if text.startswith("file:") and urlsplit(text).netloc not in ("", "localhost"):
             raise ArgumentError(f"{argument}: a file URI has three slashes, file:///..., not {text!r}")
         found = re.search("[?#]", text)
@@ -77,6 +78,16 @@ def _parse(text: str, argument: str) -> str:
             f"{argument} must be a URI (file:///..., s3a://...) or an absolute path, not {text!r}"
         )
     return Path(text).as_uri()
+
+
+def _refuse_password(uri: str, argument: str) -> None:
+    """Refuse a URI with a password, which stands in no message: logs and tables' paths would keep it."""
+    host = re.sub(r"\[.*?\]", "", urlsplit(uri).netloc)  # without the colons of an address
+    if re.search(r":(?!\d*$)", host):  # behind a port's stands a number; a secret may have a slash
+        raise ArgumentError(
+            f"{argument} has more than a port behind a colon, as if it held a password, for logs to show; "
+            "give the storage its credentials by its own environment variables or files (docs/clusters.md)"
+        )
 
 
 def uri_for(library: Library, uri: str) -> str:
@@ -99,8 +110,9 @@ def filesystem_of(uri: str) -> tuple[pafs.FileSystem, str]:
     Raises
     ------
     ArgumentError
-        No file system is known for such a URI, or a part of it is missing.
+        No file system is known for such a URI, or a part of it is missing; or it holds a password.
     """
+    _refuse_password(uri, "a URI")
     if urlsplit(uri).scheme == "file":
         return pafs.LocalFileSystem(), unquote(urlsplit(uri).path)
     try:
