@@ -28,12 +28,20 @@ def find_lake_uri() -> str:
         The URI has a password, which Airflow's database and logs would keep: a page then does not load.
     """
     uri = os.environ.get("EPSJOIN_LAKE", (REPOSITORY / "lake").as_uri())
-    if urlsplit(uri).password:
+    if has_password(uri):
         raise ValueError(
             "EPSJOIN_LAKE holds a password, which logs would show; give the storage its credentials "
             "by its own environment variables or files"
         )
     return uri
+
+
+def has_password(uri: str) -> bool:
+    """Whether a URI seems to hold a password, as ``epsjoin.secrets`` has it, which is not installed here."""
+    _, _, text = uri.partition("://")
+    text = re.sub(r"^\[[^]/@]*\]", "", text)
+    found = re.match("[^/:]*:([^/]*)", text)
+    return found is not None and (not found[1].isdecimal() or "@" in text)
 
 
 def check_lake_uri(uri: str) -> None:

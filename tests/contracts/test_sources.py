@@ -102,6 +102,10 @@ def where(condition: object, **more: object) -> dict[str, Any]:
         ({"schema.0.properties.0.logicalTypeOptions": {"maximum": math.nan}}, "lon: .* not -180.0 and nan"),
         ({"schema.0.properties.0.logicalTypeOptions": {"minimum": -math.inf}}, "lon: .* not -inf and 180.0"),
         ({"servers.0.path": "{date}/{date}.csv"}, r"servers\[0\].path may have {date} once"),
+        (
+            {"servers.0.path": "s3://KEY:se/cret@b/{date}"},
+            r"servers\[0\].path seems to hold a password, which",
+        ),
         ({"customProperties.4.value": "eps"}, "defaults must map parameters to values, not 'eps'"),
         (
             {"customProperties.1.value": "euclid"},

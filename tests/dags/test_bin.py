@@ -328,9 +328,10 @@ def test_airflow__with_a_database_of_ones_own_that_cannot_be_opened_names_its_se
         ("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", "user:secret@host", "must be the URL of a database, such as"),
         ("AIRFLOW__LOGGING__LOGGING_LEVEL", "LOUD", "must be one of DEBUG, INFO, WARN, WARNING, ERROR, "),
         ("AIRFLOW__LOGGING__LOGGING_LEVEL", "", "must be one of DEBUG, INFO, WARN, WARNING, ERROR, "),
-        ("AIRFLOW__API__PORT", "secret", "must be the number of a port"),
-        ("AIRFLOW__API__PORT", "65536", "must be the number of a port"),
-        ("AIRFLOW__API__PORT", "123456789012345678901", "must be the number of a port"),
+        ("AIRFLOW__API__PORT", "secret", "must be the number of a port, 1 to 65535; "),
+        ("AIRFLOW__API__PORT", "0", "must be the number of a port, 1 to 65535; "),
+        ("AIRFLOW__API__PORT", "65536", "must be the number of a port, 1 to 65535; "),
+        ("AIRFLOW__API__PORT", "123456789012345678901", "must be the number of a port, 1 to 65535; "),
     ],
 )
 @pytest.mark.parametrize("command", [["run", "navaids", "2023-06-01"], ["dags", "list"]])

@@ -19,6 +19,8 @@ from airflow.utils.session import create_session
 from sqlalchemy import select
 
 from dags.fake_spark import REPOSITORY, FakeSpark, write_script
+from lake import find_lake_uri
+from secret_uris import WITH_PASSWORD, WITHOUT_PASSWORD
 from spark_job import SparkJobOperator
 
 JUNE, JULY = datetime(2023, 6, 1, tzinfo=UTC), datetime(2023, 7, 1, tzinfo=UTC)
@@ -157,11 +159,16 @@ def test_lake__with_a_password_is_refused_without_showing_it(
     fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When the page is read: Airflow's database has the arguments of every task."""
-    monkeypatch.setenv("EPSJOIN_LAKE", "s3://user:hunter2@bucket/lake")
-    with pytest.raises(ValueError, match="EPSJOIN_LAKE holds a password") as failed:
-        SparkJobOperator(job="ingest", dataset="navaids", writes=["points"])
-    assert "hunter2" not in str(failed.value)
+    for uri in WITH_PASSWORD:
+        monkeypatch.setenv("EPSJOIN_LAKE", uri)
+        with pytest.raises(ValueError, match="EPSJOIN_LAKE holds a password") as failed:
+            SparkJobOperator(job="ingest", dataset="navaids", writes=["points"])
+        assert "ret" not in str(failed.value)
+        assert "KEY" not in str(failed.value)
     assert fake_spark.jobs == []
+    for uri in WITHOUT_PASSWORD:
+        monkeypatch.setenv("EPSJOIN_LAKE", uri)
+        assert find_lake_uri() == uri
 
 
 def test_connection__missing_is_refused_instead_of_going_to_yarn(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from epsjoin.errors import ArgumentError
+from epsjoin.errors import ArgumentError, EpsjoinError
 from epsjoin.lake import uris
+from tests.secret_uris import WITH_PASSWORD, WITHOUT_PASSWORD
 
 
 @pytest.mark.parametrize("text", ["lake", "./lake", "~/lake"])
@@ -32,8 +33,12 @@ def test_lake_uri__refuses_a_name_that_deltalake_takes_for_another(text: str) ->
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("file:///data/lake#2", "may not have #; in a folder's name it is written %23$"),
-        ("s3://bucket/lake?region=x", "may not have [?]; in a folder's name it is written %3F$"),
+        ("file:///data/lake#2", "no # follows on 'file:///data/lake'; in a folder's name it is written %23$"),
+        (
+            "s3://b/lake?secret_key=x",
+            "no [?] follows on 's3://b/lake'; in a folder's name it is written %3F$",
+        ),
+        ("s3://b[ucket/lake", "is no URI: its host has a character that none may have$"),
         ("/data/a\nb", "has a control character; take another folder$"),
     ],
 )
@@ -42,9 +47,8 @@ def test_lake_uri__refuses_what_is_no_end_of_a_folder(text: str, sentence: str) 
         uris.parse_lake_uri(text)
 
 
-@pytest.mark.parametrize("secret", ["secret", "sec/ret", "sec?ret", "sec@ret", "12ab"])
-def test_uri__with_a_password_is_refused_without_a_word_of_it(secret: str) -> None:
-    uri = f"s3://KEY:{secret}@bucket/lake"
+@pytest.mark.parametrize("uri", WITH_PASSWORD)
+def test_uri__with_a_password_is_refused_without_a_word_of_it(uri: str) -> None:
     for refuse in (uris.parse_lake_uri, uris.filesystem_of):
         with pytest.raises(ArgumentError, match="as if it held a password") as refused:
             refuse(uri)
@@ -52,12 +56,16 @@ def test_uri__with_a_password_is_refused_without_a_word_of_it(secret: str) -> No
         assert "ret" not in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["abfss://tables@account.dfs.core.windows.net/lake", "hdfs://[::1]:8020/lake", "s3://bucket/a:b@c"],
-)
+@pytest.mark.parametrize("text", WITHOUT_PASSWORD)
 def test_lake_uri__may_have_a_container_a_port_and_a_colon(text: str) -> None:
     assert uris.parse_lake_uri(text) == text
+
+
+def test_filesystem__that_cannot_be_reached_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HADOOP_HOME", "ARROW_LIBHDFS_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(EpsjoinError, match="^hdfs://localhost:1/lake: .*; docs/clusters.md has what"):
+        uris.filesystem_of("hdfs://localhost:1/lake")
 
 
 def test_lake_uri__quotes_what_may_not_stand_in_a_uri() -> None:

@@ -28,6 +28,7 @@ from epsjoin.contracts.times import INTERVALS, interval_of
 from epsjoin.contracts.trees import AXES, MAX_NODES, METRIC, ROLE, UNIT, check_tree
 from epsjoin.errors import ArgumentError, ContractError
 from epsjoin.params import RunParams, is_finite
+from epsjoin.secrets import has_password
 
 FORMATS = ("csv", "json", "parquet")
 ROLES = ("payload", "coordinate", "latitude", "longitude", ROLE)
@@ -277,6 +278,11 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
         check_choice(f"{file}: column {name}", "role", role, ROLES)
     if not source.path:
         refuse("servers[0].path says where the snapshots lie; it is missing")
+    if has_password(source.path):
+        refuse(
+            "servers[0].path seems to hold a password, which logs would show; give the storage its "
+            "credentials by its own environment variables or files (docs/clusters.md)"
+        )
     if source.path.count("{date}") > 1:
         refuse("servers[0].path may have {date} once")
     check_choice(str(file), "servers[0].format", source.format, FORMATS)

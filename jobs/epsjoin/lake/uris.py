@@ -11,7 +11,8 @@ from urllib.parse import quote, unquote, urlsplit
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from epsjoin.errors import ArgumentError
+from epsjoin.errors import ArgumentError, EpsjoinError
+from epsjoin.secrets import has_password
 
 Library = Literal["spark", "pyarrow", "deltalake"]
 
@@ -67,10 +68,10 @@ def _parse(text: str, argument: str) -> str:
         if text.startswith("file:") and urlsplit(text).netloc not in ("", "localhost"):
             raise ArgumentError(f"{argument}: a file URI has three slashes, file:///..., not {text!r}")
         found = re.search("[?#]", text)
-        if found:
+        if found:  # credentials may stand behind it
             raise ArgumentError(
-                f"{argument}: a URI ends where its folder does, so {text!r} may not have {found[0]}; in a "
-                f"folder's name it is written {quote(found[0])}"
+                f"{argument}: a URI ends where its folder does, so that no {found[0]} follows on "
+                f"{text[: found.start()]!r}; in a folder's name it is written {quote(found[0])}"
             )
         return quote(text, safe=_OF_URIS)
     if not text.startswith("/"):
@@ -82,12 +83,15 @@ def _parse(text: str, argument: str) -> str:
 
 def _refuse_password(uri: str, argument: str) -> None:
     """Refuse a URI with a password, which stands in no message: logs and tables' paths would keep it."""
-    host = re.sub(r"\[.*?\]", "", urlsplit(uri).netloc)  # without the colons of an address
-    if re.search(r":(?!\d*$)", host):  # behind a port's stands a number; a secret may have a slash
+    if has_password(uri):
         raise ArgumentError(
             f"{argument} has more than a port behind a colon, as if it held a password, for logs to show; "
             "give the storage its credentials by its own environment variables or files (docs/clusters.md)"
         )
+    try:
+        urlsplit(uri)
+    except ValueError:  # whose text may have a part of it
+        raise ArgumentError(f"{argument} is no URI: its host has a character that none may have") from None
 
 
 def uri_for(library: Library, uri: str) -> str:
@@ -111,6 +115,8 @@ def filesystem_of(uri: str) -> tuple[pafs.FileSystem, str]:
     ------
     ArgumentError
         No file system is known for such a URI, or a part of it is missing; or it holds a password.
+    EpsjoinError
+        The file system cannot be reached.
     """
     _refuse_password(uri, "a URI")
     if urlsplit(uri).scheme == "file":
@@ -122,4 +128,7 @@ def filesystem_of(uri: str) -> tuple[pafs.FileSystem, str]:
         raise ArgumentError(
             f"{uri}: {reason}; a lake is file:///folder, s3a://bucket/folder or another of docs/clusters.md"
         ) from None
+    except OSError as error:  # a library of Hadoop's is missing, or its server does not answer
+        reason = (str(error).splitlines() or [type(error).__name__])[0]
+        raise EpsjoinError(f"{uri}: {reason}; docs/clusters.md has what this storage needs") from error
     return filesystem, path

@@ -12,7 +12,7 @@ import pyarrow as pa
 from epsjoin.lake.parquet import File
 
 MIN_SPLIT_BYTES, MAX_SPLIT_BYTES = 4 << 20, 64 << 20
-"""Smallest and largest size of a split, in bytes of Parquet that one task reads."""
+"""Smallest and largest size of a split, in bytes that one task reads: see :func:`bytes_read`."""
 OPEN_COST_BYTES = 1 << 20
 """Cost of opening a file: the number of bytes that are read in the same time."""
 

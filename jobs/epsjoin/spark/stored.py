@@ -30,11 +30,12 @@ from epsjoin.spark.splits import Split, bytes_read, plan_splits
 MAX_HERE_BYTES = 256 << 20
 """Maximum number of bytes that the driver reads itself, which takes less time than to start tasks."""
 
-BATCH_BYTES, MAX_BATCH_ROWS = 2 << 20, 1 << 16
-"""Maximum size of a batch, in bytes of the files and in rows."""
+MAX_THREADS, IN_THREADS = 4, 8
+"""Where the rows are wide, the maximum number of splits that the driver reads at a time, and how many times
+``MAX_HERE_BYTES`` it then reads."""
 
-MAX_THREADS = 8
-"""Maximum number of splits that the driver reads at a time, where the rows are wide."""
+BATCH_BYTES, MAX_BATCH_ROWS = 2 << 20, 1 << 16
+"""Maximum size of a batch, in bytes of its columns and in rows."""
 
 Scan = Callable[[Sequence[str], Task], list[pa.RecordBatch]]
 """Applies a function to the batches of some columns, wherever that is done, and collects what it yields."""
@@ -171,8 +172,8 @@ def scan_files(
 ) -> list[pa.RecordBatch]:
     """Apply ``work`` to the batches of files, and collect what it yields.
 
-    The driver does it if it reads at most ``MAX_HERE_BYTES`` in a thread, otherwise tasks do: either way
-    ``work`` is called once for each split, with its batches.
+    The driver does it if it reads at most ``MAX_HERE_BYTES``, or ``IN_THREADS`` times as many in several
+    threads; otherwise tasks do. Either way ``work`` is called once for each split, with its batches.
 
     Parameters
     ----------
@@ -192,7 +193,7 @@ def scan_files(
             for batch in parquet.stream_file(location, file, columns, batch_rows, (number, of), whole)
         )
 
-    if n_bytes <= MAX_HERE_BYTES * threads:
+    if n_bytes <= MAX_HERE_BYTES * (IN_THREADS if threads > 1 else 1):
         with ThreadPoolExecutor(threads) as pool, phase("wait"):
             splits = plan_splits(files, columns, threads)
             parts = list(pool.map(lambda split: list(timed(read(split), "work")), splits))

@@ -17,7 +17,6 @@ from epsjoin.spark.epsilon.k_distances import (
     FACTORS,
     KDistances,
     PairCounts,
-    find_knee,
     k_distances,
     other_eps,
 )
@@ -111,10 +110,10 @@ def test_k_distances__of_far_points_need_no_fit(make_job: JobMaker, tmp_path: Pa
     assert "None" not in render(found)
 
 
-def test_find_knee__of_equal_points_finds_none() -> None:
+def test_knee__of_equal_points_is_none() -> None:
     distances, everybody = np.array([0.125, 0.25, 0.5]), np.ones(3)
-    assert find_knee(KDistances(distances, everybody)) is None
-    assert find_knee(KDistances(distances, np.array([0.9, 0.95, 1.0]))) == 0.125
+    assert KDistances(distances, everybody).knee() is None
+    assert KDistances(distances, np.array([0.9, 0.95, 1.0])).knee() == 0.125
 
 
 def test_k_distances__of_a_slice_of_the_contract_before_end_at_eps(of_some_rows: Job, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import gzip
 import io
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -127,20 +128,32 @@ def by_hand(job: Job, files: dict[str, bytes]) -> tuple[list[Any], list[Any]]:
 
 
 @pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
-@pytest.mark.parametrize(("max_doubles", "has_one_machine"), [(1 << 18, True), (2, True), (2, False)])
+@pytest.mark.parametrize(
+    ("max_doubles", "has_one_machine", "max_given"),
+    [(1 << 18, True, 2), (2, True, 3), (2, False, 3)],
+)
 def test_ingest__keeps_one_of_a_key_or_none_wherever_its_rows_are(
     make_job: JobMaker,
     tmp_path: Path,
     ending: str,
     max_doubles: int,
     has_one_machine: bool,
+    max_given: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    """The driver compares the ids of few files on one machine; else tasks do, after a shuffle."""
     monkeypatch.setattr(ingest, "has_one_machine", lambda _: has_one_machine)
+    monkeypatch.setattr(ingest, "MAX_GIVEN", max_given)
+    lazy_tasks = Mock(wraps=ingest.tasks.lazy_tasks)
+    monkeypatch.setattr(ingest.tasks, "lazy_tasks", lazy_tasks)
     job = make_job(COLUMNS, path="{date}", interval="month", max_quarantine_share=0.9)
     files = write_files(tmp_path, ending)
     monkeypatch.setattr(doubles.make_finder, "__defaults__", (max_doubles,))
     ingest.run(job)
+    is_by_driver = has_one_machine and len(files) <= max_given
+    assert lazy_tasks.call_count == (1 if is_by_driver else 2), (
+        "the doubles alone are shuffled, or the ids, too"
+    )
     kept, refused = by_hand(job, files)
     assert len(kept) > 100
     assert {reason[:12] for _, _, reason, _ in refused} == {"key: rows wi", "key: the sam", "x: not a num"}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
@@ -99,18 +100,15 @@ def check_everywhere(found: Findings, job: Job, monkeypatch: pytest.MonkeyPatch)
     def no_session() -> SparkSession:
         raise AssertionError("a session was started for a few rows")
 
-    n_bytes = {
-        table: sum(file.size for file in slices.files_of(job.lake, Slice(table, job.run)))
-        for table in ("points", "clusters", "outliers", "changes", "digests", "quarantine")
-    }
     with monkeypatch.context() as few:
         few.setattr(stored, "MAX_BATCH_ROWS", 29)
         check_equal(gather(replace(job, session=no_session)), found)
         few.setattr(buckets, "MAX_ROWS", 40)
         check_equal(gather(replace(job, session=no_session)), found)
-        few.setattr(stored, "MAX_HERE_BYTES", max(n for table, n in n_bytes.items() if table != "points"))
-        assert n_bytes["points"] > stored.MAX_HERE_BYTES, "but not more than its threads read"
+        few.setattr(stored, "scan_files", scanned := Mock(wraps=stored.scan_files))
         check_equal(gather(replace(job, session=no_session)), found)
+        whole_points = [call for call in scanned.call_args_list if "point" in call.args[3].names]
+        assert [call.kwargs["threads"] for call in whole_points] == [stored.MAX_THREADS] * 2
         few.setattr(stored, "MAX_HERE_BYTES", -1)
         check_equal(gather(job), found)
         with pytest.raises(AssertionError, match="a session was started"):

@@ -88,6 +88,18 @@ class KDistances(NamedTuple):
         ends_before = at == len(self.distance) and self.distance[-1] < eps
         return None if ends_before and self.fraction[-1] < 1 else float(self.fraction[at - 1])
 
+    def knee(self) -> float | None:
+        """Where the curve bends most: a classic choice of eps, see :meth:`epsjoin.EpsilonFit.knee`.
+
+        ``None`` where all k-distances are equal, or where not all are known.
+        """
+        known = self.fraction > 0
+        distance, fraction = self.distance[known], self.fraction[known]
+        if not len(fraction) or fraction[-1] < 1 or fraction[0] == 1:
+            return None
+        height = fraction - (distance - distance[0]) / (distance[-1] - distance[0])
+        return round_up(float(distance[int(np.argmax(height))]))
+
 
 def k_distances(outliers: StoredSlice, eps: float) -> KDistances:
     """Count the k-distance curve in ``outliers``.
@@ -134,19 +146,6 @@ def _count(batches: Iterable[pa.RecordBatch], edges: NDArray[np.float64]) -> Ite
     yield pa.record_batch({"points": found})
 
 
-def find_knee(curve: KDistances) -> float | None:
-    """Find where the curve bends most: a classic choice of eps, see :meth:`epsjoin.EpsilonFit.knee`.
-
-    ``None`` where all k-distances are equal, or where not all are known.
-    """
-    known = curve.fraction > 0
-    distance, fraction = curve.distance[known], curve.fraction[known]
-    if not len(fraction) or fraction[-1] < 1 or fraction[0] == 1:
-        return None
-    height = fraction - (distance - distance[0]) / (distance[-1] - distance[0])
-    return round_up(float(distance[int(np.argmax(height))]))
-
-
 def other_eps(counts: PairCounts, curve: KDistances) -> list[dict[str, Any]]:
     """Compare the chosen eps with its multiples in ``FACTORS`` and with the knee of the k-distance curve.
 
@@ -156,7 +155,7 @@ def other_eps(counts: PairCounts, curve: KDistances) -> list[dict[str, Any]]:
         ``fraction`` (of the points, with their k-th neighbour within eps); ``is_chosen``; ``is_knee``;
         ``is_measured`` (whether the sample has enough pairs within eps to count them).
     """
-    eps, knee = counts.chosen, find_knee(curve)
+    eps, knee = counts.chosen, curve.knee()
     rows = []
     for each in sorted({eps, *(factor * eps for factor in FACTORS), *([] if knee is None else [knee])}):
         pairs = counts.expect(each)

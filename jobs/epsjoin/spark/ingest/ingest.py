@@ -34,6 +34,9 @@ from epsjoin.spark.stored import StoredSlice
 from epsjoin.spark.tasks import TaskReport
 from epsjoin.spark.windows import count_values
 
+MAX_GIVEN = 128
+"""Maximum number of files and sections whose ids the driver takes, of each up to a megabyte by its JVM."""
+
 _MOST_NAMED = 5
 """Maximum number of files without a record that are named, each in a line."""
 
@@ -245,10 +248,11 @@ def _find_doubles(
 ) -> list[pa.RecordBatch]:
     """Read all files and compare the ids, bucket by bucket; return what :func:`make_finder` finds.
 
-    On one machine the driver compares them, in files of the readers that it maps: a query with a shuffle
-    would take longer to plan and to start than the ids of some millions to sort.
+    On one machine the driver compares those of up to ``MAX_GIVEN`` files or sections: a query with a shuffle
+    would take longer to plan and to start than the ids of some millions to sort. It maps the files in which
+    the readers give them; less than a megabyte of a reader comes through the JVM.
     """
-    if not has_one_machine(job.spark):
+    if not has_one_machine(job.spark) or len(items) > MAX_GIVEN:
         streams = tasks.lazy_tasks(job.spark, items, read, ID_STREAMS)
         by_bucket = streams.repartition("bucket").sortWithinPartitions("bucket")
         return FrameRows(by_bucket).run(make_finder())
