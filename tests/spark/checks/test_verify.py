@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -353,3 +354,23 @@ def test_verify__refuses_requests_that_make_no_sense(lake: RightLake) -> None:
     ):
         with pytest.raises(ArgumentError, match=sentence):
             verify_tables(job, request)
+
+
+def test_verify__names_the_parameters_that_the_run_was_made_with(lake: RightLake) -> None:
+    job, _ = lake
+    k = job.params.n_neighbours
+    for name, counters in (("cluster", {"min_pts": MIN_PTS}), ("outliers", {"k": k})):
+        rows = [
+            {"job": name, "counter": counter, "value": float(value)} for counter, value in counters.items()
+        ]
+        table = slices.table_of(job.lake, "job_metrics", rows)
+        slices.write_slice(job.lake, Slice("job_metrics", RUN, also=(("job", name),)), table)
+    other = replace(job, params=replace(job.params, min_pts=MIN_PTS + 4, lof_k=k))
+    with pytest.raises(
+        ArgumentError, match=rf"was made with min_pts {MIN_PTS}; .*'{{\"min_pts\": {MIN_PTS}}}'$"
+    ):
+        verify_tables(other, Request())
+    other = replace(job, params=replace(job.params, lof_k=k + 1))
+    with pytest.raises(ArgumentError, match=f"was made with lof_k {k}; give verify the same: --params"):
+        verify_tables(other, Request())
+    assert verify_tables(job, Request(points=10, cells=0, scores=0))["points_checked"] == 10

@@ -58,7 +58,7 @@ def run(job: Job) -> dict[str, float]:
         f"cluster: {counted(counters['clusters'], 'cluster')}, {counters['core']:,.0f} core, "
         f"{counters['border']:,.0f} border, {counters['noise']:,.0f} noise"
     )
-    return counters
+    return {**counters, "min_pts": job.params.min_pts}
 
 
 def stored_pairs(job: Job, pairs: Slice) -> StoredRows:
