@@ -37,7 +37,7 @@ def find_lake_uri() -> str:
 
 
 def has_password(uri: str) -> bool:
-    """Whether a URI seems to hold a password, as ``epsjoin.secrets`` has it, which is not installed here."""
+    """Whether a URI seems to hold a password, as ``epsjoin.passwords`` says, which is not here."""
     _, _, text = uri.partition("://")
     text = re.sub(r"^\[[^]/@]*\]", "", text)
     found = re.match("[^/:]*:([^/]*)", text)

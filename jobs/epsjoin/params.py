@@ -13,9 +13,10 @@ from typing import Any, TypeGuard
 from epsjoin.errors import ArgumentError
 
 _RULES = json.loads(Path(__file__).with_name("params.schema.json").read_text(encoding="utf-8"))["properties"]
+"""What a parameter may be; the trigger form of a DAG reads the same file, without this package."""
+
 MAX_SAMPLE_ROWS: int = _RULES["sample_rows"]["maximum"]
 """Maximum of the parameter ``sample_rows``."""
-"""What a parameter may be; the trigger form of a DAG reads the same file, without this package."""
 
 WAYS_TO_EPS = ("eps", "pairs", "k_distance_quantile", "neighbours")
 """Parameters that lead to eps; the first that is set counts, the others play no part."""

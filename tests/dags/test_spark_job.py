@@ -20,7 +20,7 @@ from sqlalchemy import select
 
 from dags.fake_spark import REPOSITORY, FakeSpark, write_script
 from lake import find_lake_uri
-from secret_uris import WITH_PASSWORD, WITHOUT_PASSWORD
+from password_uris import WITH_PASSWORD, WITHOUT_PASSWORD
 from spark_job import SparkJobOperator
 
 JUNE, JULY = datetime(2023, 6, 1, tzinfo=UTC), datetime(2023, 7, 1, tzinfo=UTC)

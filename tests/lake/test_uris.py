@@ -6,7 +6,7 @@ import pytest
 
 from epsjoin.errors import ArgumentError, EpsjoinError
 from epsjoin.lake import uris
-from tests.secret_uris import WITH_PASSWORD, WITHOUT_PASSWORD
+from tests.password_uris import WITH_PASSWORD, WITHOUT_PASSWORD
 
 
 @pytest.mark.parametrize("text", ["lake", "./lake", "~/lake"])

@@ -28,7 +28,7 @@ from epsjoin.contracts.times import INTERVALS, interval_of
 from epsjoin.contracts.trees import AXES, MAX_NODES, METRIC, ROLE, UNIT, check_tree
 from epsjoin.errors import ArgumentError, ContractError
 from epsjoin.params import RunParams, is_finite
-from epsjoin.secrets import has_password
+from epsjoin.passwords import has_password
 
 FORMATS = ("csv", "json", "parquet")
 ROLES = ("payload", "coordinate", "latitude", "longitude", ROLE)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 
 from epsjoin.errors import ArgumentError, EpsjoinError
-from epsjoin.secrets import has_password
+from epsjoin.passwords import has_password
 
 Library = Literal["spark", "pyarrow", "deltalake"]
 
@@ -64,7 +64,7 @@ def _parse(text: str, argument: str) -> str:
     if not isinstance(text, str):
         raise ArgumentError(f"{argument} must be a text, a URI or an absolute path, not {text!r}")
     if "://" in text:
-        _refuse_password(text, argument)
+        _check_host(text, argument)
         if text.startswith("file:") and urlsplit(text).netloc not in ("", "localhost"):
             raise ArgumentError(f"{argument}: a file URI has three slashes, file:///..., not {text!r}")
         found = re.search("[?#]", text)
@@ -81,8 +81,11 @@ def _parse(text: str, argument: str) -> str:
     return Path(text).as_uri()
 
 
-def _refuse_password(uri: str, argument: str) -> None:
-    """Refuse a URI with a password, which stands in no message: logs and tables' paths would keep it."""
+def _check_host(uri: str, argument: str) -> None:
+    """Refuse a URI with a password, which logs and tables' paths would keep, or with a host that is none.
+
+    No message repeats either.
+    """
     if has_password(uri):
         raise ArgumentError(
             f"{argument} has more than a port behind a colon, as if it held a password, for logs to show; "
@@ -118,7 +121,7 @@ def filesystem_of(uri: str) -> tuple[pafs.FileSystem, str]:
     EpsjoinError
         The file system cannot be reached.
     """
-    _refuse_password(uri, "a URI")
+    _check_host(uri, "a URI")
     if urlsplit(uri).scheme == "file":
         return pafs.LocalFileSystem(), unquote(urlsplit(uri).path)
     try:

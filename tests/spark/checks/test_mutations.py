@@ -1,4 +1,4 @@
-"""Every way in which tables may be wrong is seen, by the gate or by ``verify``: see ``mutations.py``."""
+"""Every way in which tables may be wrong is seen, by the gate or by ``verify``: see ``mutations/``."""
 
 from __future__ import annotations
 
@@ -22,15 +22,10 @@ from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.checks.verify import verify_tables
 from epsjoin.spark.compare import compare
 from epsjoin.spark.job import Job
-from tests.spark.checks.mutations import (
-    ALL_POINTS,
-    MUTATIONS,
-    ONE_POINT,
-    Change,
-    Tables,
-    a_lof_off_by_one_bit,
-    two_clusters_merged,
-)
+from tests.spark.checks.mutations import MUTATIONS
+from tests.spark.checks.mutations.clusters import two_clusters_merged
+from tests.spark.checks.mutations.outliers import a_lof_off_by_one_bit
+from tests.spark.checks.mutations.tables import ALL_POINTS, ONE_POINT, Change, Tables
 from tests.spark.checks.right_tables import EPS, MIN_PTS, grid_points
 from tests.spark.conftest import STEPS, JobMaker, copy_of, new_job
 from tests.tiny import RUN, coordinate, key

@@ -10,12 +10,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import read_only
-from epsjoin.kernels.neighbours.heaps import NearestLists
 from epsjoin.kernels.neighbours.knn import scan_nearest
 from epsjoin.lake.sample import Sample
 from epsjoin.lake.schemas import parse_ddl
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.from_pairs import Neighbours, merge_nearest
+from epsjoin.local.neighbours.tree import make_lists
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.reading import Reading
 from epsjoin.spark.stored import Scan, in_table
@@ -97,9 +97,7 @@ def _nearest_in(
         others, points = others[order], points[order]
     at = np.searchsorted(others, ids)
     is_there = np.take(others, at, mode="clip") == ids if len(others) else np.zeros(len(ids), np.bool_)
-    lists = NearestLists(
-        np.zeros(len(ids), np.int64), np.empty((len(ids), k), np.int64), np.empty((len(ids), k))
-    )
+    lists = make_lists(len(ids), k)
     itself = np.where(is_there, at, -1)
     everywhere = metric.decision(math.inf)
     scan_nearest(everywhere, read_only(places), np.arange(len(ids)), read_only(points), itself, lists)

@@ -1,4 +1,4 @@
-"""What must stand in no message, log or table."""
+"""Passwords, which must stand in no message, log or table."""
 
 from __future__ import annotations
 
