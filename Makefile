@@ -19,7 +19,8 @@ AUDIT := .cache/audit/.installed
 # bytecode of 18,473 files would take a minute of CPU (300 of them by compileall: 1.2 s); Python makes that of what it
 # imports, and setup itself runs the jobs and Airflow once
 # a lock has all that its packages need, as lint asks pip: it need not look for more
-PIP := bin/pip --disable-pip-version-check install --quiet --require-hashes --no-deps --no-compile
+# what is not a wheel is built by the setuptools of requirements/pip.txt: pip would fetch any, and check no hash of it
+PIP := bin/pip --disable-pip-version-check install --quiet --require-hashes --no-deps --no-compile --no-build-isolation
 ifneq ($(PYTHONDONTWRITEBYTECODE),) # as in bin/spark-submit: every process would compile all that it imports
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX ?= $(CURDIR)/.cache/bytecode
@@ -225,7 +226,7 @@ lock: ## new lock files from requirements/*.in (asks the package index)
 		--universal --python-version 3.11 --generate-hashes --no-annotate --no-header requirements/$$name.in -o requirements/$$name.txt; done
 
 clean: ## forget environments, caches, tables, the services' database
-	bin/services down || true # where nothing is installed, nothing runs
+	if [ -x .venv-airflow/bin/python ]; then bin/services down && bin/spark-cluster down; fi
 	rm -rf .venv .venv-airflow .venv-tour .cache .airflow .services lake
 
 # an environment of another Python is made anew: two in one folder would be neither
@@ -240,19 +241,19 @@ endef
 machine:
 	@$(PYTHON) jobs/epsjoin/commands/doctor.py --machine --quiet
 
-$(JOBS): requirements/jobs.txt | machine
+$(JOBS): requirements/jobs.txt requirements/pip.txt | machine
 	$(install)
 
-$(AIRFLOW): requirements/airflow.txt | machine
+$(AIRFLOW): requirements/airflow.txt requirements/pip.txt | machine
 	$(install)
 
-$(AUDIT): requirements/audit.txt | machine
+$(AUDIT): requirements/audit.txt requirements/pip.txt | machine
 	$(install)
 
-.cache/library-%/.installed: requirements/library.txt
+.cache/library-%/.installed: requirements/library.txt requirements/pip.txt
 	$(install)
 
-$(TOUR): requirements/tour.txt | machine
+$(TOUR): requirements/tour.txt requirements/pip.txt | machine
 	$(install)
 
 $(JARS): conf/delta-jars.sha256 $(JOBS)

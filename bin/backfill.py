@@ -196,6 +196,7 @@ def _start_airflow(dag_id: str) -> Iterator[subprocess.Popen[bytes]]:
     environment = {
         **os.environ,
         "AIRFLOW__API__PORT": url.rpartition(":")[2],
+        "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": "False",  # runs of any schedule would be cut off at the end
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
     }
     command = ["airflow", "standalone"]  # bin/airflow puts itself first on the path

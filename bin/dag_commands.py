@@ -25,6 +25,7 @@ try:
     from airflow.cli import cli_parser
     from airflow.cli.commands import dag_command
     from airflow.exceptions import DagNotFound, DagRunAlreadyExists, ParamValidationError
+    from airflow.jobs.job import most_recent_job
     from airflow.models.dag import DagModel
     from airflow.sdk import DAG
     from airflow.sdk.exceptions import AirflowException
@@ -42,7 +43,7 @@ try:
         read_conf,
     )
     from intervals import NoIntervalError
-    from lake import TAG
+    from lake import AIRFLOW, TAG
 except KeyboardInterrupt:  # the imports take seconds
     print("airflow: interrupted; nothing was begun", file=sys.stderr)
     raise SystemExit(INTERRUPTED) from None
@@ -87,12 +88,27 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 def _find_dag(conf: Mapping[str, Any], bundle_names: list[str] | None, dag_id: str, **more: Any) -> DAG:
     """Find the DAG of a test, and check what its run is given."""
     check_lake()
+    _check_scheduler(dag_id)
     try:
         dag = get_bagged_dag(bundle_names, dag_id, **more)
     except AirflowException:
         raise _missing(dag_id) from None
     check_params(dag, conf)
     return dag
+
+
+def _check_scheduler(dag_id: str) -> None:
+    """Refuse a test beside a scheduler, which would take tasks of its run and run them elsewhere."""
+    job = most_recent_job("SchedulerJob")
+    if job is None or not job.is_alive():
+        return
+    with create_session() as session:
+        dag = session.get(DagModel, dag_id)
+        if dag is not None and not dag.is_paused:
+            raise Refusal(
+                f"a scheduler runs, and would take over tasks of this run: trigger it by {AIRFLOW} dags "
+                f"trigger, or pause {dag_id} first by {AIRFLOW} dags pause"
+            )
 
 
 def _missing(dag_id: str) -> Refusal:

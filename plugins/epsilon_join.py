@@ -62,10 +62,11 @@ def epsilon_join(
         contract says: after the join of their points, candidates are refined to pairs.
     job_limit : a job that takes longer is ended, and tried again as after any other failure.
     wait_for_snapshot : a snapshot may come so long after the end of its interval; until then ``ingest`` looks
-        for it every hour, and the run of the next interval waits. ``None``: without a snapshot the run is
-        skipped.
+        for it every hour, and the runs of the next intervals do not wait for this one. ``None``: without a
+        snapshot the run is skipped.
     approve_within : before the join, ask a person whether eps is right; wait so long for an answer, then go
-        on with the eps as fitted. ``None``: nobody is asked. In a back-fill, every run asks.
+        on with the eps as fitted; the runs of the next intervals do not wait. ``None``: nobody is asked. In a
+        back-fill, every run asks.
     deadline : a run should end this long after it was queued; a later one is marked, and
         ``deadline_callback`` is called. ``None``: runs may take as long as they need. All runs of a back-fill
         are queued when it is created: those that wait too long for their turn count as late.
@@ -99,12 +100,15 @@ def epsilon_join(
     spans["job_limit"] = job_limit
     _check_names(dataset, start_date)
     _check(dataset, spans, deadline_callback, match_with, compares_trees)
+    timetable = IntervalTimetable(schedule, timezone="UTC")
+    waits = sum((span for span in (wait_for_snapshot, approve_within) if span is not None), timedelta(0))
     with DAG(
         dag_id=dataset,
-        schedule=IntervalTimetable(schedule, timezone="UTC"),
+        schedule=timetable,
         start_date=start_date,
         catchup=False,  # older snapshots are back-filled on purpose
-        max_active_runs=1,
+        # a run that cannot begin for as long as an interval is never made: the next one takes its place
+        max_active_runs=1 + timetable.count_ends_within(waits),
         params=deepcopy(RUN_PARAMS),  # Airflow writes a run's values into its Param objects
         tags=[TAG, *(tags or [])],
         default_args={"owner": "epsjoin"},

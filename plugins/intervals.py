@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import math
+from datetime import timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from airflow.exceptions import AirflowTimetableInvalid
 from airflow.sdk.timezone import coerce_datetime, utcnow
 from airflow.timetables.base import DagRunInfo, DataInterval, TimeRestriction
 from airflow.timetables.interval import CronDataIntervalTimetable
-from pendulum import DateTime, duration
+from pendulum import UTC, DateTime, duration
 
 if TYPE_CHECKING:
     from airflow.models.dagrun import DagRun  # with all of Airflow's tables; tasks import this file, too
 
 GRACE = duration(hours=1)
 """So long after the end of an interval a schedule that has made no run yet may still begin with its run."""
+
+A_YEAR = duration(days=366)
+"""Intervals are looked at over so long: every rule of cron has come round by then, but for 29 February."""
 
 
 class NoIntervalError(ValueError):
@@ -94,6 +100,14 @@ class IntervalTimetable(CronDataIntervalTimetable):
             )
         return DataInterval(begin, end)
 
+    def count_ends_within(self, span: timedelta) -> int:
+        """Return the largest number of intervals that may end while a run waits for ``span``."""
+        begins = [self._align_to_next(DateTime(2001, 1, 1, tzinfo=UTC))]
+        while begins[-1] - begins[0] < A_YEAR:
+            begins.append(self._get_next(begins[-1]))
+        shortest = min(end - begin for begin, end in pairwise(begins))
+        return math.ceil(span / shortest)
+
     def _find_last(self) -> DateTime:
         """Return the first day of the last interval that is over."""
         return self._get_prev(self._align_to_prev(coerce_datetime(utcnow())))
@@ -131,5 +145,6 @@ class IntervalTimetable(CronDataIntervalTimetable):
         """Return what the next run by schedule follows; a back-fill of older intervals begins no schedule."""
         info = super().run_info_from_dag_run(dag_run=dag_run)
         last_end = self._align_to_prev(coerce_datetime(utcnow()))
-        is_backfill = dag_run.run_type == "backfill"
+        # one of the schedule that a back-fill has made again is of the type of back-fills, too
+        is_backfill = dag_run.run_type == "backfill" and dag_run.creating_job_id is None
         return None if is_backfill and info.data_interval and info.data_interval.end < last_end else info

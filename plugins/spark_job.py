@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -55,6 +56,13 @@ REFUSALS = {
     ),
 }
 """Exit codes that a second try would not change: what happened, and where to look."""
+
+
+def _read_retries() -> int:
+    given = os.environ.get("EPSJOIN_RETRIES", "2")
+    if not (given.isascii() and given.isdecimal()):
+        raise ValueError(f"EPSJOIN_RETRIES must be a number of tries after the first, not {given!r}")
+    return int(given)
 
 
 class SparkJobOperator(SparkSubmitOperator):
@@ -128,7 +136,7 @@ class SparkJobOperator(SparkSubmitOperator):
             "outlets": [asset_of(dataset, table) for table in writes],
             "pool": "lake_writers",
             "execution_timeout": JOB_LIMIT,
-            "retries": int(os.environ.get("EPSJOIN_RETRIES", "2")),
+            "retries": _read_retries(),
             "retry_delay": timedelta(minutes=1),
             "retry_exponential_backoff": 2.0,  # a factor; True would be 1, no growth at all
             "max_retry_delay": timedelta(minutes=15),
@@ -207,6 +215,11 @@ class SparkJobOperator(SparkSubmitOperator):
             raise AirflowFailException(
                 f"the connection {self._conn_id} is missing; create it, for one machine: {how}"
             ) from None
+        if "k8s" in (connection.host or "") and find_spec("airflow.providers.cncf") is None:
+            raise AirflowFailException(  # its own would be a NameError
+                f"the connection {self._conn_id} is one to Kubernetes, for which Airflow's environment lacks "
+                "the package apache-airflow-providers-cncf-kubernetes; install it there"
+            )
         if connection.extra_dejson.get("deploy-mode", "client") != "client":
             raise AirflowFailException(
                 f"the connection {self._conn_id} asks for deploy-mode cluster, but exit code and "

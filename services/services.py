@@ -70,16 +70,28 @@ def write_secrets(file: Path) -> None:
         raise Refusal(
             f"{file} is there already; with new secrets the database of the old ones would not open"
         )
+    if not file.parent.is_dir():
+        raise Refusal(
+            f"there is no folder {file.parent.absolute()} for {file.name}; make it, or name another"
+        )
     lines = [f"{variable}={make_secret(name)}\n" for name, variable in SECRETS.items()]
     write_private(file, "".join([*lines, f"{ADMIN_PASSWORD}={secrets.token_urlsafe(18)}\n"]))
 
 
-def read_port(environment: dict[str, str], variable: str, default: int) -> int:
-    """Read a port from a variable."""
-    given = environment.get(variable) or str(default)
-    if not (given.isascii() and given.isdecimal() and 0 < int(given) < 65536):
-        raise Refusal(f"{variable} must be a port, a number from 1 to 65535, not {given!r}")
+def read_port(environment: dict[str, str], variable: str, default: int, n_ports: int = 1) -> int:
+    """Read the first of some ports from a variable."""
+    given, last = environment.get(variable) or str(default), 65536 - n_ports
+    if not (given.isascii() and given.isdecimal() and 0 < int(given) <= last):
+        raise Refusal(f"{variable} must be a port, a number from 1 to {last}, not {given!r}")
     return int(given)
+
+
+def read_seconds(environment: dict[str, str], variable: str, default: int) -> float:
+    """Read a number of seconds from a variable."""
+    given = environment.get(variable) or str(default)
+    if not (given.isascii() and given.isdecimal()):
+        raise Refusal(f"{variable} must be a number of seconds, as {default}, not {given!r}")
+    return float(given)
 
 
 class Services:
@@ -100,11 +112,10 @@ class Services:
         self.names = [name for group in groups for name in GROUPS[group]]
         self.secrets = folder / "secrets"
         self.database = Database(folder, read_port(environment, "EPSJOIN_DATABASE_PORT", 5433))
-        self.cluster_port = read_port(environment, "EPSJOIN_CLUSTER_PORT", 7077)
-        self.wait = float(environment.get("EPSJOIN_SERVICES_WAIT") or 180)
+        self.cluster_port = read_port(environment, "EPSJOIN_CLUSTER_PORT", 7077, len(CLUSTER))
+        self.wait = read_seconds(environment, "EPSJOIN_SERVICES_WAIT", 180)
         spark = f'{{"conn_type":"spark","host":"spark://127.0.0.1","port":{self.cluster_port},"extra":{{"deploy-mode":"client"}}}}'
         own = {
-            "AIRFLOW_HOME": str(folder / "airflow"),
             "AIRFLOW_CONN_SPARK_DEFAULT": spark,
             "EPSJOIN_AIRFLOW": "bin/services airflow",
             "EPSJOIN_CLUSTER_DIR": str(folder / "cluster"),
@@ -112,7 +123,9 @@ class Services:
             "EPSJOIN_MASTER": f"spark://127.0.0.1:{self.cluster_port}",
             "EPSJOIN_SECRETS": str(self.secrets),
         }
-        self.environment = add_settings((own | environment).items())
+        # whoever has an Airflow of their own has set its home
+        at_home = {"AIRFLOW_HOME": str(folder / "airflow")}
+        self.environment = add_settings((own | environment | at_home).items())
         for variable in SECRETS.values():
             self.environment.pop(variable, None)  # only containers use them; each folder has its own
         self.api_port = read_port(self.environment, "AIRFLOW__API__PORT", 8080)

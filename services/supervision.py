@@ -42,6 +42,8 @@ class Supervisor:
         ).supervisor
         try:
             procedures.getState()
+        except PermissionError:
+            raise Refusal(f"{self.folder} belongs to another user, who alone may ask its services") from None
         except OSError:
             return None
         except Fault:

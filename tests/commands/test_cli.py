@@ -116,6 +116,17 @@ def test_an_error__becomes_one_sentence_and_its_exit_code(
     assert capsys.readouterr().err == "epsjoin show: no slice\n"
 
 
+def test_what_the_system_refuses__is_one_sentence_with_the_file(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(_: list[str]) -> int:
+        raise PermissionError(13, "Permission denied", "/lake/trend.png")
+
+    monkeypatch.setattr("epsjoin.commands.trend.main", refuse)
+    assert cli.main(["trend"]) == 1
+    assert capsys.readouterr().err == "epsjoin trend: [Errno 13] Permission denied: '/lake/trend.png'\n"
+
+
 def test_doctor__needs_no_package_of_ours() -> None:
     """Nor may the usage: what the other commands import is loaded when they are called."""
     code = "import sys; from epsjoin.commands import cli; cli.main(['--help']); print('numpy' in sys.modules)"

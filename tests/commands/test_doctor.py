@@ -277,6 +277,22 @@ def test_doctor__says_that_disk_memory_and_open_files_are_short(
     assert "EPSJOIN_PROFILE must be small or large, not 'huge'" in memory.text
 
 
+def test_doctor__of_a_lake_in_a_folder_of_another_user_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.stat
+
+    def stat(path: object, *more: object, **named: object) -> os.stat_result:
+        if "closed/" in str(path):
+            raise PermissionError(13, "Permission denied")
+        return real(path, *more, **named)  # type: ignore[call-overload, no-any-return]  # as it was given
+
+    monkeypatch.setattr(os, "stat", stat)
+    disk, *_ = doctor.check_resources(f"{tmp_path}/closed/lake")
+    assert disk.what == "disk of the lake"
+    assert "GB free at" in disk.text
+
+
 def test_doctor__tries_the_lake_and_leaves_nothing_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -40,7 +40,7 @@ class Taken(BaseExecutor):
 
 
 class Scheduler:
-    """The scheduler of some DAGs, which are unpaused and have no runs at the beginning.
+    """The scheduler of some DAGs, which are unpaused; they begin without runs.
 
     Parameters
     ----------
@@ -48,6 +48,7 @@ class Scheduler:
     only : names of the tasks that run; others are done when they are handed out, which saves a second each.
         ``None``: all run.
     with_schedule : whether the runs that are due are made.
+    keeps_runs : whether the runs stay that the DAGs have.
 
     Attributes
     ----------
@@ -56,7 +57,13 @@ class Scheduler:
     callbacks : what the DAG processor was asked to call.
     """
 
-    def __init__(self, bag: DagBag, only: Collection[str] | None = None, with_schedule: bool = True) -> None:
+    def __init__(
+        self,
+        bag: DagBag,
+        only: Collection[str] | None = None,
+        with_schedule: bool = True,
+        keeps_runs: bool = False,
+    ) -> None:
         self.bag = bag
         self.only = only
         self.at_once: list[list[str]] = []
@@ -67,7 +74,8 @@ class Scheduler:
         sync_bag_to_db(bag, BUNDLE, None)
         with create_session() as session:
             for dag_id in bag.dags:
-                session.execute(delete(DagRun).where(DagRun.dag_id == dag_id))
+                if not keeps_runs:
+                    session.execute(delete(DagRun).where(DagRun.dag_id == dag_id))
                 session.get_one(DagModel, dag_id).is_paused = False
             job = Job()
             session.add(job)

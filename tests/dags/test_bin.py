@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 import runpy
+import sqlite3
 import stat
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -77,8 +80,10 @@ def test_fetch_delta_jars__has_nothing_to_do_when_the_checksums_match(tmp_path: 
 
 @pytest.fixture
 def fake_airflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An Airflow that prints its arguments and its environment."""
+    """An Airflow that prints its arguments and its environment, and a Python that runs no file."""
     write_script(tmp_path / "venv/bin/airflow", '#!/bin/sh\necho "arguments: $*"\nenv\n')
+    python = f'#!/bin/sh\n[ "$1" = -c ] || exit 0\nexec {sys.executable} "$@"\n'
+    write_script(tmp_path / "venv/bin/python", python)
     for line in (REPOSITORY / "conf" / "airflow.env").read_text().splitlines():
         if line and not line.startswith("#"):
             monkeypatch.delenv(line.split("=")[0], raising=False)
@@ -113,6 +118,26 @@ def test_airflow__keeps_bytecode_apart_where_none_may_lie_beside_sources(fake_ai
     printed = run("airflow", "x", PYTHONDONTWRITEBYTECODE="1").stdout
     assert f"PYTHONPYCACHEPREFIX={REPOSITORY}/.cache/bytecode\n" in printed
     assert "PYTHONDONTWRITEBYTECODE" not in printed
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, "127.0.0.1,localhost"),
+        ({"NO_PROXY": "intra.example"}, "intra.example,127.0.0.1,localhost"),
+        ({"no_proxy": "a", "NO_PROXY": "b"}, "a,127.0.0.1,localhost"),
+        ({"no_proxy": "127.0.0.1,a"}, "127.0.0.1,a"),
+        ({"no_proxy": "*"}, "*"),
+    ],
+)
+def test_airflow__sends_nothing_of_this_machine_to_a_proxy(
+    fake_airflow: Path, monkeypatch: pytest.MonkeyPatch, given: dict[str, str], expected: str
+) -> None:
+    """Tasks tell the API server how they do, each with its token."""
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    lines = run("airflow", "x", http_proxy="http://proxy.example:3128", **given).stdout.splitlines()
+    assert {f"no_proxy={expected}", f"NO_PROXY={expected}"} <= set(lines)
 
 
 def test_airflow__finds_plugins_only_where_they_are(fake_airflow: Path) -> None:
@@ -200,6 +225,12 @@ def test_airflow__housekeeping_of_a_lake_elsewhere_leaves_its_files_and_deletes_
     assert "hunter2" not in done.stderr
 
 
+def test_airflow__housekeeping_refuses_a_lake_that_is_no_uri(fake_airflow: Path) -> None:
+    done = run("airflow", "housekeeping", "30", EPSJOIN_LAKE="/data/lake")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "EPSJOIN_LAKE must be a URI, such as file:///data/lake" in done.stderr
+
+
 @pytest.mark.parametrize("days", ["6", "0", "-1", "x"])
 def test_airflow__housekeeping_refuses_what_a_running_job_may_need(fake_airflow: Path, days: str) -> None:
     done = run("airflow", "housekeeping", days)
@@ -219,23 +250,43 @@ def test_airflow__standalone_starts_its_services_by_this_script(fake_airflow: Pa
         fake_airflow / "venv/bin/airflow",
         '#!/bin/sh\necho "arguments: $*"\nif [ "$1" = standalone ]; then airflow scheduler; fi\n',
     )
-    lines = run("airflow", "standalone").stdout.splitlines()
+    (fake_airflow / "home").mkdir()
+    (fake_airflow / "home" / "simple_auth_manager_passwords.json.generated").write_text("kept")
+    lines = run("airflow", "standalone", AIRFLOW_HOME=str(fake_airflow / "home")).stdout.splitlines()
     assert lines == ["arguments: standalone", "arguments: scheduler --skip-serve-logs"]
 
 
-def test_airflow__standalone_asks_for_a_password_that_nobody_else_can_read(
+def test_airflow__standalone_asks_for_a_password_that_it_says_once_and_nobody_else_can_read(
     fake_airflow: Path, tmp_path: Path
 ) -> None:
     write_script(
         fake_airflow / "venv/bin/airflow",
         '#!/bin/sh\necho "$AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS"\n',
     )
-    assert run("airflow", "standalone", AIRFLOW_HOME=str(tmp_path / "home")).stdout == "False\n"
+    first, *rest = run("airflow", "standalone", AIRFLOW_HOME=str(tmp_path / "home")).stdout.splitlines()
     file = tmp_path / "home" / "simple_auth_manager_passwords.json.generated"
+    password = json.loads(file.read_text())["admin"]
+    assert len(password) >= 16
+    assert first == f"airflow: user admin, password {password}; it is kept in {file}"
+    assert rest == ["False"]
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     file.write_text("kept")
-    run("airflow", "standalone", AIRFLOW_HOME=str(tmp_path / "home"))
+    assert run("airflow", "standalone", AIRFLOW_HOME=str(tmp_path / "home")).stdout == "False\n"
     assert file.read_text() == "kept"
+
+
+@pytest.mark.parametrize("command", ["setup", "standalone"])
+def test_airflow__upgrades_no_database_of_another_airflow(tmp_path: Path, command: str) -> None:
+    """Whoever has one has set its home in the shell; once upgraded, the other cannot open it."""
+    with closing(sqlite3.connect(tmp_path / "airflow.db")) as database, database:
+        database.execute("CREATE TABLE slot_pool (pool TEXT)")
+        database.execute("INSERT INTO slot_pool VALUES ('default_pool')")
+    done = run("airflow", command, AIRFLOW_HOME=str(tmp_path))
+    assert done.returncode == 2
+    assert "airflow.db is the database of another Airflow, which this one would upgrade; " in done.stderr
+    assert "Traceback" not in done.stderr
+    with closing(sqlite3.connect(tmp_path / "airflow.db")) as database:
+        assert database.execute("SELECT name FROM sqlite_master").fetchall() == [("slot_pool",)]
 
 
 def test_settings__let_nothing_listen_beyond_this_machine() -> None:

@@ -7,13 +7,18 @@ import re
 import sys
 
 import pytest
+from airflow.jobs.job import Job
 from airflow.models.backfill import InvalidBackfillConf
+from airflow.models.dag import DagModel
+from airflow.utils.session import create_session
 from fastapi.testclient import TestClient
+from pendulum import duration
+from sqlalchemy import delete
 
 import backfill
 import dag_commands
 from dags.doors import MONTHS, by_cli, by_rest
-from dags.fake_spark import REPOSITORY
+from dags.fake_spark import REPOSITORY, FakeSpark
 from dags.in_process import Scheduler, runs_of
 
 SCHEMA = (REPOSITORY / "jobs" / "epsjoin" / "params.schema.json").read_text(encoding="utf-8")
@@ -158,6 +163,33 @@ def test_dag_commands__refuse_a_wrong_argument_before_there_is_a_run(
     assert dag_commands.main(wrong) == 2
     assert re.search(f"^airflow: .*{sentence}", capsys.readouterr().err.splitlines()[-1])
     assert runs_of("navaids") == {}
+
+
+def test_test__beside_a_scheduler_is_refused_unless_the_dag_is_paused(
+    scheduler: Scheduler,
+    fake_spark: FakeSpark,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The scheduler would take tasks of the run, which this command has made."""
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    with create_session() as session:
+        job = Job(job_type="SchedulerJob", state="running")
+        job.latest_heartbeat += duration(days=1)  # alive for as long as the test takes
+        session.add(job)
+    try:
+        assert dag_commands.main(["test", "navaids", MONTHS[0]]) == 2
+        said = capsys.readouterr().err.splitlines()[-1]
+        assert said.startswith("airflow: a scheduler runs, and would take over tasks of this run: trigger it")
+        assert runs_of("navaids") == {}
+        with create_session() as session:
+            session.get_one(DagModel, "navaids").is_paused = True
+        fake_spark.ends("ingest", 5, "epsjoin: no snapshot")
+        assert dag_commands.main(["test", "navaids", MONTHS[0]]) == 0
+        assert fake_spark.jobs == ["ingest"]
+    finally:
+        with create_session() as session:
+            session.execute(delete(Job).where(Job.job_type == "SchedulerJob"))
 
 
 def test_trigger__refuses_a_lake_that_is_none_and_a_run_that_is_there(

@@ -123,7 +123,11 @@ def next_run(
     if last is not None:
         kind, made = last
         run = SimpleNamespace(
-            run_type=kind, run_after=made.end, data_interval_start=made.start, data_interval_end=made.end
+            creating_job_id=1 if "scheduled" in kind else None,
+            run_type=kind.split()[0],
+            run_after=made.end,
+            data_interval_start=made.start,
+            data_interval_end=made.end,
         )
         run.partition_key = run.partition_date = None
         follows = MONTHS.run_info_from_dag_run(dag_run=run)
@@ -162,8 +166,26 @@ def test_backfill__begins_no_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
     old = interval("2022-03-01", "2022-04-01")
     assert next_run(monkeypatch, "2026-11-23", last=("backfill", old)) == "2026-11-01 at 2026-12-01"
     assert next_run(monkeypatch, "2026-11-23", last=("backfill", OCTOBER)) == "2026-11-01 at 2026-12-01"
+    made_again = ("backfill of a scheduled one", OCTOBER)
+    assert next_run(monkeypatch, "2027-01-15", last=made_again) == "2026-12-01 at 2027-01-01"
     last = ("backfill", NOVEMBER)
     assert next_run(monkeypatch, "2026-12-01T00:10", last=last) == "2026-12-01 at 2027-01-01"
+
+
+@pytest.mark.parametrize(
+    ("cron", "days", "expected"),
+    [
+        ("0 0 * * *", 0, 0),
+        ("0 0 * * *", 3, 3),
+        ("0 0 * * 1", 7, 1),
+        ("0 0 * * 1", 8, 2),
+        ("0 0 1 * *", 28, 1),
+        ("0 0 1 * *", 29, 2),
+        ("0 0 1 1 *", 365, 1),
+    ],
+)
+def test_ends__of_intervals_within_a_time_to_wait(cron: str, days: int, expected: int) -> None:
+    assert IntervalTimetable(cron, timezone="UTC").count_ends_within(duration(days=days)) == expected
 
 
 # --- in Airflow

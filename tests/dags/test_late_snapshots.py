@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from airflow.dag_processing.dagbag import DagBag
+from airflow.models.dagrun import DagRun
 from airflow.models.taskreschedule import TaskReschedule
 from airflow.utils.session import create_session
 from fastapi.testclient import TestClient
@@ -77,6 +78,20 @@ def test_run__waits_for_its_snapshot_without_a_worker_and_takes_it_when_it_has_c
     turn(scheduler)
     assert state_of(YESTERDAY)[1] == "success"
     assert fake_spark.jobs == ["ingest", "ingest"]
+
+
+def test_run__that_waits_does_not_keep_the_next_ones_from_being_made(
+    scheduler: Scheduler, rest: TestClient, fake_spark: FakeSpark
+) -> None:
+    """Airflow makes no run twice: one whose turn comes a whole interval late is never made."""
+    start(scheduler, rest, YESTERDAY - timedelta(days=1))
+    with create_session() as session:
+        session.execute(update(DagRun).values(run_type="scheduled", creating_job_id=1))
+    with_schedule = Scheduler(scheduler.bag, only=["ingest"], keeps_runs=True)
+    turn(with_schedule)
+    assert state_of(YESTERDAY - timedelta(days=1)) == ("running", "up_for_reschedule")
+    assert state_of(YESTERDAY) == ("running", "up_for_reschedule")
+    assert with_schedule.bag.dags["tides"].max_active_runs == 1 + 3
 
 
 def test_run__whose_time_to_wait_is_over_is_skipped_at_once(

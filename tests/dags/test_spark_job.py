@@ -194,6 +194,24 @@ def test_connection__in_cluster_mode_is_refused(
     assert fake_spark.jobs == []
 
 
+def test_connection__to_kubernetes_names_the_package_that_is_missing(
+    fake_spark: FakeSpark, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = '{"conn_type":"spark","host":"k8s://https://10.0.0.1","port":6443}'
+    monkeypatch.setenv("AIRFLOW_CONN_SPARK_DEFAULT", connection)
+    with pytest.raises(AirflowFailException, match="apache-airflow-providers-cncf-kubernetes; install it"):
+        execute()
+    assert fake_spark.jobs == []
+
+
+def test_retries__that_are_no_number_are_refused_by_the_name_of_their_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("EPSJOIN_RETRIES", "x")
+    with pytest.raises(ValueError, match="^EPSJOIN_RETRIES must be a number of tries after the first, not"):
+        SparkJobOperator(job="ingest", dataset="navaids", writes=["points"])
+
+
 def test_run__without_a_logical_date_is_refused(fake_spark: FakeSpark) -> None:
     with pytest.raises(AirflowFailException, match=r"no logical date.*the first day of"):
         execute(run="")

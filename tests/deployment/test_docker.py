@@ -64,9 +64,11 @@ def test_images__end_as_a_user_that_is_not_root_and_ask_for_health() -> None:
 
 def test_images__install_what_is_locked_and_nothing_else() -> None:
     installs = re.findall(r"pip install ([^&]+)", " ".join(commands(DOCKERFILE)))
-    assert len(installs) == 2
-    for words, lock in zip(installs, ("jobs", "airflow"), strict=True):
-        assert words.split()[:3] == ["--require-hashes", "--requirement", f"requirements/{lock}.txt"]
+    options = {"pip": "--require-hashes"}  # what builds the others comes first, and is locked as they are
+    options["jobs"] = options["airflow"] = "--require-hashes --no-deps --no-build-isolation"
+    for words, lock in zip(installs, ("pip", "jobs", "pip", "airflow"), strict=True):
+        assert words.startswith(f"{options[lock]} --requirement requirements/{lock}.txt")
+    assert "ENV DIST_EXTRA_CONFIG=/opt/epsjoin/requirements/wheels.cfg" in commands(stages()["base"])
     assert "bin/fetch-delta-jars" in "".join(commands(stages()["spark"]))
     assert "RUN bin/class-archive make" in commands(stages()["airflow"]), "where drivers start"
     assert not re.search(r"curl|wget|https?://|ADD ", "".join(commands(DOCKERFILE)))

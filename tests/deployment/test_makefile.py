@@ -108,6 +108,7 @@ def test_make_doctor__runs_by_any_python3_where_no_supported_one_is(tools: Path)
 
 def test_environment__of_another_python_is_made_anew(tools: Path, tmp_path: Path) -> None:
     (tmp_path / "requirements").mkdir()
+    (tmp_path / "requirements" / "pip.txt").touch()
     lock = tmp_path / "requirements" / "jobs.txt"
     shutil.copy(PROJECT / "Makefile", tmp_path)
     pythons = [

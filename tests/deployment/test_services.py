@@ -11,6 +11,7 @@ import subprocess
 import sys
 from configparser import ConfigParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -48,6 +49,8 @@ def test_services__secrets_are_all_that_the_compose_file_asks_for(tmp_path: Path
     assert all(re.fullmatch(r"[\w=-]{24,}", value) for value in values.values()), "compose reads no quotes"
     with pytest.raises(Refusal, match="is there already"):
         services.write_secrets(file)
+    with pytest.raises(Refusal, match=f"there is no folder {tmp_path}/nowhere for my.secrets"):
+        services.write_secrets(tmp_path / "nowhere" / "my.secrets")
     assert dict(service.read_settings(file)) == values
 
 
@@ -65,8 +68,44 @@ def test_services__refuses_a_port_that_is_taken_before_it_starts_anything(here: 
 @pytest.mark.parametrize("variable", ["EPSJOIN_DATABASE_PORT", "EPSJOIN_CLUSTER_PORT", "AIRFLOW__API__PORT"])
 @pytest.mark.parametrize("port", ["abc", "99999", "0", "-1", "²"])
 def test_services__refuses_a_port_that_is_none(tmp_path: Path, variable: str, port: str) -> None:
-    with pytest.raises(Refusal, match=f"^{variable} must be a port, a number from 1 to 65535, not '{port}'$"):
+    last = 65533 if "CLUSTER" in variable else 65535  # the workers take the next two
+    with pytest.raises(
+        Refusal, match=f"^{variable} must be a port, a number from 1 to {last}, not '{port}'$"
+    ):
         services.Services(tmp_path, {variable: port})
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("EPSJOIN_CLUSTER_PORT", "65534", "must be a port, a number from 1 to 65533, not '65534'$"),
+        ("EPSJOIN_SERVICES_WAIT", "3m", "must be a number of seconds, as 180, not '3m'$"),
+    ],
+)
+def test_services__refuses_a_number_that_cannot_be(
+    tmp_path: Path, variable: str, value: str, said: str
+) -> None:
+    with pytest.raises(Refusal, match=f"^{variable} {said}"):
+        services.Services(tmp_path, {variable: value})
+
+
+def test_services__keeps_airflow_in_their_own_folder(tmp_path: Path) -> None:
+    """Whoever has another Airflow has set its home in the shell."""
+    own = services.Services(tmp_path, {"AIRFLOW_HOME": "/home/of/another"}).environment
+    assert own["AIRFLOW_HOME"] == f"{tmp_path}/airflow"
+
+
+def test_services__of_another_user_say_so(here: services.Services, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Closed:
+        def __init__(self, *_: object) -> None:
+            """As that of Airflow's environment."""
+
+        def request(self, *_: object, **__: object) -> None:
+            raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setitem(sys.modules, "supervisor.xmlrpc", SimpleNamespace(SupervisorTransport=Closed))
+    with pytest.raises(Refusal, match=f"^{here.folder} belongs to another user"):
+        here.print_status()
 
 
 def test_services__without_the_password_of_a_database_that_is_there_says_what_to_do(

@@ -68,3 +68,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     except EpsjoinError as error:
         print(f"epsjoin {command}: {error}", file=sys.stderr)
         return error.exit_code
+    except OSError as error:  # a disk that is full, a folder that is another user's: it names the file
+        print(f"epsjoin {command}: {error}", file=sys.stderr)
+        return 1
