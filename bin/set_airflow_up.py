@@ -10,8 +10,10 @@ import sys
 from pathlib import Path
 
 from airflow.__main__ import main
+from airflow.utils.db import check_migrations
 from airflow.utils.session import create_session
-from sqlalchemy import inspect, text
+from alembic.migration import MigrationContext
+from sqlalchemy import text
 
 from dag_checks import Refusal
 
@@ -24,19 +26,23 @@ def check_owner() -> None:
     Raises
     ------
     Refusal
-        It has Airflow's tables, but none of the pools of this project.
+        It is that of another version, and has none of the pools of this project.
     """
     with create_session() as session:
         engine = session.get_bind().engine
-        if not inspect(engine).has_table("slot_pool"):
-            return
+        if MigrationContext.configure(session.connection()).get_current_revision() is None:
+            return  # a new one, or one whose making was interrupted
         known = set(session.scalars(text("SELECT pool FROM slot_pool")))
-    if not known & json.loads(POOLS.read_text()).keys():
+    if known & json.loads(POOLS.read_text()).keys():
+        return
+    try:
+        check_migrations(0)  # type: ignore[no-untyped-call]  # of Airflow
+    except TimeoutError:
         raise Refusal(
             f"{engine.url.render_as_string(hide_password=True)} is the database of another Airflow, which "
             "this one would upgrade; unset AIRFLOW_HOME and AIRFLOW__DATABASE__SQL_ALCHEMY_CONN or, if it is "
             f"to be upgraded, run bin/airflow db migrate and bin/airflow pools import {POOLS} first"
-        )
+        ) from None
 
 
 if __name__ == "__main__":
