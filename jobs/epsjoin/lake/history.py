@@ -79,7 +79,7 @@ def open_view(lake: Lake, table: str) -> View:
     runs = slices.list_runs(lake, table)
     if not runs:
         raise UnfitTableError(f"{table} has no slice; run {writer_of(table)} for a run first")
-    return View(table, KEYS[table], pa.schema(columns), tuple(runs))
+    return View(table, KEYS[table], parquet.as_read(pa.schema(columns)), tuple(runs))
 
 
 def read_ranges(lake: Lake, view: View, of: int | None = None) -> Iterator[pa.Table]:
@@ -128,7 +128,7 @@ def read_rows(lake: Lake, view: View, run: str, of: int | None = None) -> pa.Tab
         for batch in parquet.stream_file(lake.location(view.table), file, columns, _BATCH_ROWS, whole=stored)
     )
     chosen = batches if of is None else (_with_id(batch, view.key, of) for batch in batches)
-    rows = pa.Table.from_batches(chosen, columns)
+    rows = pa.Table.from_batches(chosen, parquet.as_read(columns))
     if view.table == "clusters":
         names = slices.read_slice(lake, inputs.slice("cluster_names"), ["cluster_id", "name"])
         rows = rows.set_column(

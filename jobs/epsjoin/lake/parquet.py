@@ -75,7 +75,7 @@ def read_file(location: str, file: File, schema: pa.Schema, columns: Sequence[st
         with phase("read"):
             table = parquet.read([name for name in wanted.names if name not in file.partition])
         _check_rows(location, file, table.num_rows)
-    return _with_columns(table, file, wanted).cast(wanted)
+    return _with_columns(table, file, wanted)
 
 
 def columns_of(location: str, file: File) -> pa.Schema:
@@ -91,14 +91,22 @@ def columns_of(location: str, file: File) -> pa.Schema:
 
 
 def _with_columns(rows: pa.Table, file: File, columns: pa.Schema) -> pa.Table:
-    """Select columns; a partition column has the value of the file, one that the file lacks is null."""
+    """Select columns; a partition column has the value of the file, one that the file lacks is null.
+
+    All of them may be null: an older file may have nulls where the contract requires a value by now.
+    """
     for column in columns:
         if column.name in file.partition:
             value = pa.scalar(file.partition[column.name]).cast(column.type)
             rows = rows.append_column(column.name, pa.repeat(value, rows.num_rows))
         elif column.name not in rows.column_names:
             rows = rows.append_column(column.name, pa.nulls(rows.num_rows, column.type))
-    return rows.select(columns.names)
+    return pa.Table.from_arrays([rows[column.name] for column in columns], schema=as_read(columns))
+
+
+def as_read(columns: pa.Schema) -> pa.Schema:
+    """Types of columns of rows that are read: each may be null, whatever its contract says by now."""
+    return pa.schema([column.with_nullable(True) for column in columns])
 
 
 def stream_file(

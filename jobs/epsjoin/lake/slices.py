@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from epsjoin.errors import MissingSliceError, UnfitTableError
 from epsjoin.lake.delta_log import LogFiles, log_files, open_log
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.lake.parquet import File, read_file
+from epsjoin.lake.parquet import File, as_read, read_file
 from epsjoin.lake.phases import phase
 from epsjoin.lake.targets import target_of
 from epsjoin.lake.transactions import commit, rows_committed
@@ -195,7 +195,7 @@ def read_runs(lake: Lake, table: str, runs: Sequence[str], columns: Sequence[str
     Whether the slices belong to others is not asked: see :func:`files_of`.
     """
     by_run, schema = _look(lake, table).by_run, lake.schema(table)
-    rows = [pa.schema([schema.field(name) for name in columns]).empty_table()]
+    rows = [as_read(pa.schema([schema.field(name) for name in columns])).empty_table()]
     for run in runs:
         for action in by_run.get(run, ()):
             path, n = unquote(action["path"]), _count_rows_of_file(table, action)

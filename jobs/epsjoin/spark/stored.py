@@ -81,7 +81,7 @@ class StoredSlice:
 
     def columns(self, names: Sequence[str]) -> pa.Schema:
         """Types of these columns."""
-        return pa.schema([self.schema.field(name) for name in names])
+        return parquet.as_read(pa.schema([self.schema.field(name) for name in names]))
 
     def scan(self, names: Sequence[str], work: Task, *, threads: int = 1) -> list[pa.RecordBatch]:
         """Apply ``work`` to the batches of some columns, and collect the result; see :func:`scan_files`."""

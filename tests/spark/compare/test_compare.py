@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from epsjoin.errors import TableError, UnfitTableError
 from epsjoin.lake import delta_log, slices, transactions
 from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.lake.history import open_view, read_ranges
 from epsjoin.lake.lake import Slice
 from epsjoin.report.page import render
 from epsjoin.report.sentences import list_events, what_changed
@@ -142,6 +143,30 @@ def process_in_order(job: Job, order: list[int]) -> None:
     assert contents(job, runs) == whole, "a run made again changes nothing"
     process(job, runs[0], ["compare"])
     assert contents(job, runs) == whole
+
+
+def test_chain__goes_on_where_a_column_becomes_required_and_optional_again(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    """Older files keep what was allowed when they were written; guard, compare, report and history read them."""
+    told = []
+    for run, places, is_required in zip(
+        planted.RUNS[:3], planted.history(), (False, True, False), strict=False
+    ):
+        write(tmp_path, run, places, {i: "a" for i in places if is_required or i % 2})
+        columns = [*COLUMNS[:3], COLUMNS[3] | {"required": is_required}]
+        job = make_job(
+            columns, path="{date}.csv", interval="month", guard=GUARD | {"updated": 1}, params=PARAMS
+        )
+        process(job, run)
+        kinds = [
+            json.loads(row["now"])["kind"] for row in rows(job, run, "changes") if row["what"] == "updated"
+        ]
+        told.append(set(kinds))
+    assert told == [set(), {"a"}, {None, "a"}], "some have moved"
+    assert any(gather(replace(job, run=planted.RUNS[2])).comparison.labels.values())
+    by_run = list(read_ranges(job.lake, open_view(job.lake, "points")))
+    assert sum(table.num_rows for table in by_run) > len(rows(job, planted.RUNS[2], "points"))
 
 
 @pytest.mark.long  # twelve whole runs of 122,000 points
