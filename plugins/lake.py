@@ -38,10 +38,15 @@ def find_lake_uri() -> str:
 
 def has_password(uri: str) -> bool:
     """Whether a URI seems to hold a password, as ``epsjoin.passwords`` says, which is not here."""
-    _, _, text = uri.partition("://")
+    scheme, _, rest = uri.partition(":")
+    if "/" in scheme or not rest.startswith("/"):
+        return False
+    text = rest.removeprefix("//") if scheme == "file" else rest.lstrip("/")
     text = re.sub(r"^\[[^]/@]*\]", "", text)
     found = re.match("[^/:]*:([^/]*)", text)
-    return found is not None and (not found[1].isdecimal() or "@" in text)
+    if found is None:
+        return False
+    return not found[1].isdecimal() or ("@" in text and not scheme.endswith("hdfs"))
 
 
 def check_lake_uri(uri: str) -> None:

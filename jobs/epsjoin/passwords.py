@@ -10,7 +10,14 @@ def has_password(uri: str) -> bool:
 
     Looked for in the text itself, since a secret may have characters that end a URI's host for its parsers.
     """
-    _, _, text = uri.partition("://")
+    scheme, _, rest = uri.partition(":")
+    if "/" in scheme or not rest.startswith("/"):
+        return False  # a path
+    # files have no host; of others, people write any number of slashes before it
+    text = rest.removeprefix("//") if scheme == "file" else rest.lstrip("/")
     text = re.sub(r"^\[[^]/@]*\]", "", text)  # an address has colons of its own
     found = re.match("[^/:]*:([^/]*)", text)
-    return found is not None and (not found[1].isdecimal() or "@" in text)
+    if found is None:
+        return False
+    # where hosts have ports, an @ may be part of a folder's name
+    return not found[1].isdecimal() or ("@" in text and not scheme.endswith("hdfs"))

@@ -175,6 +175,11 @@ def writer_of(table: str, chain: str = "join") -> str:
     return TABLES[table].writer(chain) or TABLES[table].written_by if table in TABLES else table
 
 
+def run_again(table: str, chain: str = "join") -> str:
+    """Say which job to run again, so that a table is made anew."""
+    return f"run {writer_of(table, chain)} again"
+
+
 def joined_table(chain: str) -> str:
     """The table that the join of the points writes: pairs, or candidates that are still to be refined."""
     return tables_of("merge_join", chain)[0]

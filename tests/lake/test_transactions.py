@@ -66,6 +66,20 @@ def test_commit__of_jobs_on_different_slices_all_succeed(lake: Lake, again: bool
     assert {row["job"] for row in read(lake, table="job_metrics")} == set(jobs)
 
 
+def test_commit__that_others_forestall_again_and_again_does_not_say_that_its_slice_has_changed(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for run in (RUN, "2023-05-01"):
+        slices.write_slice(lake, Slice("pairs", run), pairs((1, 2, 0.5)))
+    slow = delta_log.pin_versions(lake, "merge_join")
+    slices.write_slice(lake, Slice("pairs", "2023-05-01"), pairs((7, 8, 0.5)))
+    monkeypatch.setattr(transactions, "MAX_TRIES", 1)
+    with pytest.raises(
+        TableError, match="^other jobs committed to .*/pairs 1 times while .*; run merge_join"
+    ):
+        slices.write_slice(slow, Slice("pairs", RUN), pairs((1, 3, 0.5)))
+
+
 def test_replace_table__refuses_a_table_of_other_columns_that_was_made_meanwhile(tmp_path: Path) -> None:
     location = tmp_path.as_uri()
     others = Target("others", location, pa.schema([("id", pa.int64())]), (), {})

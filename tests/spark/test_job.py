@@ -150,6 +150,8 @@ def test_run_job__ends_with_5_when_there_is_nothing_to_do(
             f"--lake: {__file__} is a file, so {__file__}/lake/tiny cannot be a folder",
         ),
         (["--lake", __file__], f"--lake: {__file__} is a file"),
+        (["--metrics-out", "/nowhere/x.json"], "--metrics-out: /nowhere/x.json cannot be written; name"),
+        (["--run", "9999-01-01"], "--run must be a date before the year 9999"),
     ],
 )
 def test_run_job__ends_with_2_when_arguments_are_wrong(

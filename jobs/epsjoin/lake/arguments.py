@@ -38,9 +38,12 @@ def parse_run(text: object, argument: str = "--run") -> str:
         It is none.
     """
     try:
-        return date.fromisoformat(str(text)).isoformat()
+        run = date.fromisoformat(str(text))
     except ValueError as error:
         raise ArgumentError(f"{argument} must be a date like 2023-06-01, not {text!r}") from error
+    if run.year == date.max.year:
+        raise ArgumentError(f"{argument} must be a date before the year {date.max.year}, not {text!r}")
+    return run.isoformat()
 
 
 def open_stored(arguments: argparse.Namespace) -> Lake:

@@ -19,7 +19,7 @@ from epsjoin.errors import MissingSliceError, UnfitTableError
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File
-from epsjoin.pipeline import TABLES, Input, tables_up_to, writer_of
+from epsjoin.pipeline import TABLES, Input, run_again, tables_up_to
 
 _FINGERPRINT = re.compile("[0-9a-f]{16}-")
 
@@ -146,7 +146,7 @@ class Fingerprints:
                 if row[column] != expected:
                     raise UnfitTableError(
                         f"{table} of run {self._run} has {column} {row[column]}, {other} {expected}; "
-                        f"run {writer_of(table, self._lake.source.chain)} again"
+                        f"{run_again(table, self._lake.source.chain)}"
                     )
             self._rows[table] = row
         return self._rows[table]

@@ -78,7 +78,9 @@ def open_view(lake: Lake, table: str) -> View:
         )
     runs = slices.list_runs(lake, table)
     if not runs:
-        raise UnfitTableError(f"{table} has no slice; run {writer_of(table)} for a run first")
+        raise UnfitTableError(
+            f"{table} has no slice; run {writer_of(table, lake.source.chain)} for a run first"
+        )
     return View(table, KEYS[table], parquet.as_read(pa.schema(columns)), tuple(runs))
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from epsjoin.errors import TableError
 from epsjoin.lake.phases import phase, timed
 from epsjoin.lake.uris import filesystem_of
-from epsjoin.pipeline import writer_of
+from epsjoin.pipeline import run_again
 
 _MAX_FOOTERS_AT_ONCE = 16
 """Maximum number of footers that are read at a time, mostly waiting for the storage."""
@@ -38,6 +38,7 @@ class File:
     rows : number of rows.
     partition : values of the partition columns, by name.
     point_bytes : bytes of a value of the column ``point``, where all have as many; 0 where it is not known.
+    chain : that of the data set, which decides what job writes the table.
     """
 
     table: str
@@ -46,6 +47,7 @@ class File:
     rows: int
     partition: Mapping[str, str]
     point_bytes: int = 0
+    chain: str = "join"
 
 
 def to_one_line(error: Exception) -> str:
@@ -243,19 +245,21 @@ def _translate_read_errors(location: str, file: File) -> Iterator[None]:
         raise
     except Exception as error:
         why = "the file is gone" if isinstance(error, FileNotFoundError) else to_one_line(error)
-        raise TableError(explain_unreadable(file.table, f"{location}/{file.path}", why)) from error
+        raise TableError(
+            explain_unreadable(file.table, f"{location}/{file.path}", why, file.chain)
+        ) from error
 
 
-def explain_unreadable(table: str, path: str, why: str) -> str:
+def explain_unreadable(table: str, path: str, why: str, chain: str = "join") -> str:
     """Return the message about a file that cannot be read: the table, the file, why, the job to run again."""
-    return f"{table}: {path} cannot be read ({why}); run {writer_of(table)} again"
+    return f"{table}: {path} cannot be read ({why}); {run_again(table, chain)}"
 
 
 def _check_rows(location: str, file: File, rows: int) -> None:
     if rows != file.rows:
         raise TableError(
             f"{file.table}: {location}/{file.path} has {rows} rows, its table's log says {file.rows}; "
-            f"run {writer_of(file.table)} again"
+            f"{run_again(file.table, file.chain)}"
         )
 
 

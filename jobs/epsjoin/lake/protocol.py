@@ -9,7 +9,7 @@ from __future__ import annotations
 from deltalake import DeltaTable
 
 from epsjoin.errors import UnfitTableError
-from epsjoin.pipeline import TABLES, writer_of
+from epsjoin.pipeline import TABLES, run_again
 
 HONOURED = frozenset({"timestampNtz", "vacuumProtocolCheck"})
 """Reader features that change nothing for who reads whole files: a type of columns, and a duty of VACUUM."""
@@ -51,7 +51,7 @@ def refuse_append_only(log: DeltaTable, table: str) -> None:
     if log.metadata().configuration.get("delta.appendOnly", "false").lower() == "true":
         raise UnfitTableError(
             f"{table}: its property delta.appendOnly lets nobody replace a slice; "
-            f"set it to false, then run {writer_of(table)} again"
+            f"set it to false, then {run_again(table)}"
         )
 
 
@@ -65,4 +65,4 @@ def advice(location: str) -> str:
     table = table_at(location)
     if table not in TABLES:
         return "take another folder"
-    return f"delete this folder, then run {writer_of(table)} again for every run"
+    return f"delete this folder, then {run_again(table)} for every run"

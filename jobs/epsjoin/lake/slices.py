@@ -18,7 +18,7 @@ from epsjoin.lake.parquet import File, as_read, read_file
 from epsjoin.lake.phases import phase
 from epsjoin.lake.targets import target_of
 from epsjoin.lake.transactions import commit, rows_committed
-from epsjoin.pipeline import writer_of
+from epsjoin.pipeline import run_again, writer_of
 
 _PARTITION = "partition."
 """Prefix of the partition columns in what a log says of a file."""
@@ -137,9 +137,11 @@ def log_and_files(lake: Lake, where: Slice) -> tuple[DeltaTable, list[File]]:
             path, size, rows = (
                 unquote(action["path"]),
                 action["size_bytes"],
-                _count_rows_of_file(where.table, action),
+                _count_rows_of_file(lake, where.table, action),
             )
-            found.append(File(where.table, path, size, rows, values, 8 * len(lake.source.axes)))
+            found.append(
+                File(where.table, path, size, rows, values, 8 * len(lake.source.axes), lake.source.chain)
+            )
     writer = writer_of(where.table, lake.source.chain)
     if look.log is None or not found:
         raise MissingSliceError(f"{where.table} has no slice of run {where.run}; run {writer} for it first")
@@ -154,13 +156,13 @@ def log_and_files(lake: Lake, where: Slice) -> tuple[DeltaTable, list[File]]:
     return look.log, sorted(found, key=lambda file: file.path)
 
 
-def _count_rows_of_file(table: str, action: Mapping[str, Any]) -> int:
+def _count_rows_of_file(lake: Lake, table: str, action: Mapping[str, Any]) -> int:
     """Return the number of rows of a file by its entry in the log, from which some programs leave it out."""
     if action["num_records"] is None:
         raise UnfitTableError(
             f"{table}: its Delta log does not say how many rows {unquote(action['path'])} has, as after a "
             "checkpoint without statistics (delta.checkpoint.writeStatsAsJson must not be false); "
-            f"run {writer_of(table)} again"
+            f"{run_again(table, lake.source.chain)}"
         )
     return int(action["num_records"])
 
@@ -169,7 +171,8 @@ def count_rows_by_run(lake: Lake, table: str) -> dict[str, int]:
     """Count the rows of every run's slice by the log alone, oldest run first; empty if there is no table."""
     by_run = _look(lake, table).by_run
     return {
-        run: sum(_count_rows_of_file(table, action) for action in actions) for run, actions in by_run.items()
+        run: sum(_count_rows_of_file(lake, table, action) for action in actions)
+        for run, actions in by_run.items()
     }
 
 
@@ -198,8 +201,8 @@ def read_runs(lake: Lake, table: str, runs: Sequence[str], columns: Sequence[str
     rows = [as_read(pa.schema([schema.field(name) for name in columns])).empty_table()]
     for run in runs:
         for action in by_run.get(run, ()):
-            path, n = unquote(action["path"]), _count_rows_of_file(table, action)
-            file = File(table, path, action["size_bytes"], n, {"run": run})
+            path, n = unquote(action["path"]), _count_rows_of_file(lake, table, action)
+            file = File(table, path, action["size_bytes"], n, {"run": run}, chain=lake.source.chain)
             rows.append(read_file(lake.location(table), file, schema, columns))
     return pa.concat_tables(rows)
 
@@ -216,7 +219,7 @@ def read_row(lake: Lake, where: Slice) -> dict[str, Any]:
     if len(rows) != 1:
         raise UnfitTableError(
             f"{where.table} has {len(rows)} rows for run {where.run}, not one; "
-            f"run {writer_of(where.table, lake.source.chain)} again"
+            f"{run_again(where.table, lake.source.chain)}"
         )
     return dict(rows[0])
 

@@ -21,7 +21,7 @@ from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File, to_one_line
 from epsjoin.lake.phases import phase
 from epsjoin.lake.uris import filesystem_of
-from epsjoin.pipeline import writer_of
+from epsjoin.pipeline import run_again
 
 UNCOMPRESSED = ("points", "replicas", "digests")
 """Tables whose files are not compressed: coordinates hardly become smaller, digests not at all."""
@@ -243,7 +243,7 @@ def translate_write_errors(table: str, place: str) -> Iterator[None]:
     except OSError as error:
         raise TableError(
             f"{table}: {place} cannot be written ({to_one_line(error)}); the table is as it was; "
-            f"make room or mend what is wrong, then run {writer_of(table)} again"
+            f"make room or mend what is wrong, then {run_again(table)}"
         ) from error
 
 

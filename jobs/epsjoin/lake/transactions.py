@@ -20,7 +20,7 @@ from epsjoin.lake.parquet import File, to_one_line
 from epsjoin.lake.phases import phase
 from epsjoin.lake.protocol import advice
 from epsjoin.lake.targets import Target, target_of, translate_write_errors, write_empty_file
-from epsjoin.pipeline import writer_of
+from epsjoin.pipeline import run_again, writer_of
 
 
 def commit(lake: Lake, replaced: Mapping[Slice, Sequence[File]]) -> None:
@@ -154,6 +154,11 @@ def replace_slices(
                 f"({to_one_line(refusal)}); {advice(into.location)}"
             ) from refusal
         version = log.version()
+    else:
+        raise TableError(
+            f"other jobs committed to {into.location} {MAX_TRIES} times while this one tried to "
+            f"({to_one_line(refusal)}); {run_again(into.table)}"
+        ) from refusal
     runs = ", ".join(dict.fromkeys(each["run"] for each in replaced))
     what = f"{into.table} of run {runs}" if runs else into.location
     writer = replaced[0].get("job", writer_of(into.table)) if replaced else into.table

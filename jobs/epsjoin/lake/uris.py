@@ -63,7 +63,7 @@ def parse_table_uri(text: str, argument: str) -> str:
 def _parse(text: str, argument: str) -> str:
     if not isinstance(text, str):
         raise ArgumentError(f"{argument} must be a text, a URI or an absolute path, not {text!r}")
-    if "://" in text:
+    if "://" in text or has_password(text):
         _check_host(text, argument)
         if text.startswith("file:") and urlsplit(text).netloc not in ("", "localhost"):
             raise ArgumentError(f"{argument}: a file URI has three slashes, file:///..., not {text!r}")

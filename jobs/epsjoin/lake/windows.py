@@ -10,9 +10,12 @@ from epsjoin.lake.lake import Lake
 
 
 def intervals_of_window(interval: str, run: str, n: int) -> list[str]:
-    """The first days of the last n intervals until that of a run, the earliest first; not all have a run."""
+    """The first days of the last n intervals until that of a run, the earliest first; not all have a run.
+
+    They end at the first year.
+    """
     days = [date.fromisoformat(run)]
-    while len(days) < n:
+    while len(days) < n and days[-1].year > 1:
         days.append(run_before(interval, days[-1]))
     return [day.isoformat() for day in reversed(days)]
 

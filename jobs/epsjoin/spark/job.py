@@ -17,7 +17,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from epsjoin.console import printable
-from epsjoin.errors import INTERRUPTED, EpsjoinError, NothingToDoError
+from epsjoin.errors import INTERRUPTED, ArgumentError, EpsjoinError, NothingToDoError
 from epsjoin.lake import delta_log, slices
 from epsjoin.lake.arguments import add_lake, check_writable, open_lake, parse_run
 from epsjoin.lake.lake import Lake, Slice
@@ -144,6 +144,9 @@ def _parse(
     parser.add_argument("--metrics-out", type=Path, help="file for the counters, one JSON object")
     arguments = parser.parse_args(argv)
     arguments.run = parse_run(arguments.run)
+    out: Path | None = arguments.metrics_out
+    if out is not None and (out.is_dir() or not os.access(out.parent, os.W_OK | os.X_OK)):
+        raise ArgumentError(f"--metrics-out: {out} cannot be written; name a file in a folder of this user's")
     return arguments
 
 

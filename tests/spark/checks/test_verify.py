@@ -365,12 +365,10 @@ def test_verify__names_the_parameters_that_the_run_was_made_with(lake: RightLake
         ]
         table = slices.table_of(job.lake, "job_metrics", rows)
         slices.write_slice(job.lake, Slice("job_metrics", RUN, also=(("job", name),)), table)
-    other = replace(job, params=replace(job.params, min_pts=MIN_PTS + 4, lof_k=k))
-    with pytest.raises(
-        ArgumentError, match=rf"was made with min_pts {MIN_PTS}; .*'{{\"min_pts\": {MIN_PTS}}}'$"
-    ):
-        verify_tables(other, Request())
-    other = replace(job, params=replace(job.params, lof_k=k + 1))
-    with pytest.raises(ArgumentError, match=f"was made with lof_k {k}; give verify the same: --params"):
-        verify_tables(other, Request())
+    known = f'{{"min_pts": {MIN_PTS}, "lof_k": {k}}}'  # both: lof_k follows min_pts where it is not given
+    said = re.escape(f"made with min_pts {MIN_PTS} and lof_k {k}; give verify the same: --params '{known}'")
+    more = MIN_PTS + 4
+    for others in ({"min_pts": more, "lof_k": k}, {"lof_k": k + 1}, {"min_pts": more, "lof_k": None}):
+        with pytest.raises(ArgumentError, match=said):
+            verify_tables(replace(job, params=replace(job.params, **others)), Request())
     assert verify_tables(job, Request(points=10, cells=0, scores=0))["points_checked"] == 10

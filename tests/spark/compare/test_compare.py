@@ -148,7 +148,7 @@ def process_in_order(job: Job, order: list[int]) -> None:
 def test_chain__goes_on_where_a_column_becomes_required_and_optional_again(
     make_job: JobMaker, tmp_path: Path
 ) -> None:
-    """Older files keep what was allowed when they were written; guard, compare, report and history read them."""
+    """Older files keep what was allowed then; guard, compare, report and history read them."""
     told = []
     for run, places, is_required in zip(
         planted.RUNS[:3], planted.history(), (False, True, False), strict=False

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from unittest import mock
 
+import pyarrow.fs as pafs
 import pytest
 
 from epsjoin.contracts.times import interval_of
 from epsjoin.errors import ArgumentError, DataRefusedError
-from epsjoin.spark.ingest import ingest
+from epsjoin.spark.ingest import ingest, snapshot
 from epsjoin.spark.ingest.snapshot import find_snapshot
 from tests.spark.conftest import JobMaker
 from tests.spark.ingest.test_ingest import GOOD, XY
@@ -84,6 +87,33 @@ def test_find_snapshot__passes_over_a_day_that_does_not_exist(make_job: JobMaker
         (tmp_path / f"{day}.csv").write_text(GOOD)
     job = make_job(XY, path="{date}.csv", interval="month")
     assert [name for name, _ in find_snapshot(job)] == ["2023-06-30.csv"]
+
+
+def test_find_snapshot__passes_over_a_name_that_is_not_utf_8_unless_it_is_in_the_snapshot(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    (tmp_path / "2023-06-04").mkdir()
+    (tmp_path / "2023-06-04" / "a.csv").write_text(GOOD)
+    Path(os.fsdecode(bytes(tmp_path) + b"/m\xe4rz.csv")).touch()
+    job = make_job(XY, path="{date}", interval="month")
+    assert [name for name, _ in find_snapshot(job)] == ["2023-06-04/a.csv"]
+    Path(os.fsdecode(bytes(tmp_path) + b"/2023-06-04/m\xe4rz.csv")).touch()
+    with pytest.raises(DataRefusedError, match="rz.csv. in it is not a file, or its name is not UTF-8"):
+        find_snapshot(job)
+
+
+@pytest.mark.parametrize("form", ["/points{}.csv", "file:///points{}.csv"])
+@pytest.mark.parametrize("date", ["", "-2023-06-04"])
+def test_find_snapshot__directly_below_the_root_reads_no_other(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str, date: str
+) -> None:
+    (tmp_path / f"points{date}.csv").write_text(GOOD)  # the project's own
+    monkeypatch.setattr(snapshot, "_entries", lambda _, folder: [pafs.FileInfo(f"{folder}points{date}.csv")])
+    asked = mock.Mock(side_effect=lambda uri, name: [(name, uri)])
+    monkeypatch.setattr(snapshot, "_list_files", asked)
+    job = make_job(XY, path=form.format("-{date}" if date else ""), interval="month")
+    ((_, uri),) = find_snapshot(job)
+    assert uri == f"file:///points{date}.csv"
 
 
 @pytest.mark.parametrize("target", ["nowhere.csv", "b.csv"])

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from epsjoin.errors import ArgumentError
 from epsjoin.findings import NOISE, Comparison, Findings
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
@@ -25,7 +26,7 @@ from epsjoin.spark.report.gather import find_ties, gather
 from epsjoin.spark.report.trends import make_trends_before
 from tests.spark.conftest import STEPS, JobMaker
 from tests.spark.two_runs import BEFORE, LATER, Rows, changed, job_on, run_steps, snapshot, some_rows
-from tests.tiny import RUN, coordinate
+from tests.tiny import RUN, coordinate, key
 
 
 def test_report__of_a_second_run(make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,3 +201,26 @@ def test_report__of_a_first_run_has_nothing_before(make_job: JobMaker, tmp_path:
     snapshot(tmp_path, RUN, some_rows())
     job = run_steps(job_on(make_job, RUN), ["ingest"])
     assert make_trends_before(job.lake, job.run, {}) == []
+
+
+def test_report__of_degrees_beside_a_height_has_plain_means_as_centres(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    columns = [key(), coordinate("lat", "latitude"), coordinate("lon", "longitude"), coordinate("alt")]
+    lines = [f"{i},{i / 8},{i / 4},{100 + i}" for i in range(5)]
+    (tmp_path / "snapshot.csv").write_text("\n".join(["id,lat,lon,alt", *lines]) + "\n")
+    job = run_steps(make_job(columns, params={"eps": 5.0, "min_pts": 2}))
+    (cluster,) = gather(job).largest_clusters
+    assert cluster["centre"] == [0.25, 0.5, 102.0]
+
+
+def test_report__with_other_parameters_than_the_run_had_is_refused(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    snapshot(tmp_path, RUN, some_rows())
+    job = run_steps(job_on(make_job, RUN))
+    told = [{"job": "cluster", "counter": "min_pts", "value": 10.0}]
+    table = slices.table_of(job.lake, "job_metrics", told)
+    slices.write_slice(job.lake, Slice("job_metrics", RUN, also=(("job", "cluster"),)), table)
+    with pytest.raises(ArgumentError, match="made with min_pts 10.*; give report the same: --params"):
+        gather(job)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -47,6 +46,7 @@ from epsjoin.spark.checks.faults import (
 from epsjoin.spark.checks.scores import compare_random_scores, find_score_faults
 from epsjoin.spark.cluster.from_pairs import CLUSTERS
 from epsjoin.spark.job import Job
+from epsjoin.spark.same_params import check_same_params
 
 MAX_POINTS_PER_CELL = 50
 """Maximum number of points of one cell that are checked."""
@@ -119,7 +119,7 @@ def verify_tables(job: Job, request: Request) -> dict[str, float]:
             f"verify checks pairs of points, {lake.source.name} has matches; run the gate quality_matches, "
             "and compare some by epsjoin.bestmatch_join"
         )
-    _check_params(job)
+    check_same_params(job, "verify")
     faults = Faults()
     n_points, n_pairs = (
         slices.count_rows(lake, Slice("points", run)),
@@ -180,22 +180,6 @@ def verify_tables(job: Job, request: Request) -> dict[str, float]:
         "scores_checked": float(n_scores),
         "missed_probability": points_missed,
     }
-
-
-def _check_params(job: Job) -> None:
-    """Refuse other parameters than those that the jobs of the run had: right tables would seem wrong."""
-    counters = slices.read_counters(job.lake, job.run)
-    of_run = {
-        "min_pts": counters.get("cluster", {}).get("min_pts"),  # not counted by an older version
-        "lof_k": counters.get("outliers", {}).get("k"),
-    }
-    ours = {"min_pts": job.params.min_pts, "lof_k": job.params.n_neighbours}
-    others = {name: int(value) for name, value in of_run.items() if value is not None and value != ours[name]}
-    if others:
-        words = " and ".join(f"{name} {value}" for name, value in others.items())
-        raise ArgumentError(
-            f"run {job.run} was made with {words}; give verify the same: --params '{json.dumps(others)}'"
-        )
 
 
 def _say_scores(has_outliers: bool, n_scores: int, n_points: int) -> str:

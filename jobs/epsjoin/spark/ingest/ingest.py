@@ -65,7 +65,7 @@ def run(job: Job) -> dict[str, float]:
     """
     files = find_snapshot(job)
     fingerprint = new_fingerprint()
-    name = files[0][0] if len(files) == 1 else files[0][0].partition("/")[0]
+    name = files[0][0] if len(files) == 1 else files[0][0].rpartition("/")[0]
     say(f"ingest: {job.lake.source.name} {job.run}: {', '.join(name for name, _ in files)}")
     of = {table: Slice(table, job.run, fingerprint=fingerprint) for table in tables_of("ingest")}
     into = Targets(*(targets.target_of(job.lake, of[table]) for table in Targets._fields))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import date, timedelta
 from pathlib import Path
@@ -40,13 +41,16 @@ def find_snapshot(job: Job) -> list[tuple[str, str]]:
     begin, end = interval_of(source.interval, date.fromisoformat(job.run))
     _check_begin(job, begin)
     # a URI in a contract is already percent-encoded, a path is not
-    is_uri = "://" in folder
-    place = folder if is_uri else (job.project / folder).as_uri()
+    is_uri = "://" in source.path
+    if is_uri:
+        place = f"{folder}/"
+    else:
+        place = f"{(job.project / (folder or '/' * source.path.startswith('/'))).as_uri().removesuffix('/')}/"
     if "{date}" not in source.path:
-        return _list_files(f"{place}/{leaf if is_uri else quote(leaf)}", source.path)
+        return _list_files(f"{place}{leaf if is_uri else quote(leaf)}", source.path)
     if "{date}" in folder:
         raise DataRefusedError(f"{source.path}: {{date}} may stand in the last part of the path only")
-    filesystem, root = uris.filesystem_of(place)
+    filesystem, root = uris.filesystem_of(place if place.endswith(":///") else place.rstrip("/"))
     try:
         entries = _entries(filesystem, root)
     except FileNotFoundError as error:
@@ -64,7 +68,7 @@ def find_snapshot(job: Job) -> list[tuple[str, str]]:
         raise NothingToDoError(
             f"no snapshot of {source.name} is dated {begin} to {end} (end excluded); {known}"
         )
-    return _list_files(f"{place}/{quote(within[-1][1])}", within[-1][1])
+    return _list_files(f"{place}{quote(within[-1][1])}", within[-1][1])
 
 
 def _is_date(text: str) -> bool:
@@ -92,12 +96,28 @@ def _check_begin(job: Job, begin: date) -> None:
 
 
 def _entries(filesystem: pafs.FileSystem, folder: str) -> list[pafs.FileInfo]:
-    """What is in a folder, links that lead nowhere included, which pyarrow passes over."""
-    is_local = isinstance(filesystem, pafs.LocalFileSystem)
-    names = {entry.name for entry in Path(folder).iterdir()} if is_local else set()
+    """What is in a folder, with links that lead nowhere and names that are not UTF-8.
+
+    pyarrow's own list lacks the former and breaks at the latter, whose bytes are escaped here.
+    """
+    if isinstance(filesystem, pafs.LocalFileSystem):
+        return [pafs.FileInfo(_to_text(path), _kind_of(path)) for path in sorted(Path(folder).iterdir())]
     found: list[pafs.FileInfo] = filesystem.get_file_info(pafs.FileSelector(folder))
-    lost = names - {entry.base_name for entry in found}
-    return found + [pafs.FileInfo(f"{folder}/{name}", pafs.FileType.NotFound) for name in sorted(lost)]
+    return found
+
+
+def _to_text(path: Path) -> str:
+    return os.fsencode(path).decode(errors="backslashreplace")
+
+
+def _kind_of(path: Path) -> pafs.FileType:
+    if _to_text(path) != str(path):
+        return pafs.FileType.Unknown
+    if path.is_file():
+        return pafs.FileType.File
+    if path.is_dir():
+        return pafs.FileType.Directory
+    return pafs.FileType.Unknown if path.exists() else pafs.FileType.NotFound
 
 
 def _list_files(uri: str, name: str) -> list[tuple[str, str]]:
@@ -110,7 +130,7 @@ def _list_files(uri: str, name: str) -> list[tuple[str, str]]:
         seen = [entry for entry in inside if not entry.base_name.startswith(("_", "."))]
         odd = sorted((entry for entry in seen if not entry.is_file), key=lambda entry: entry.base_name)
         if odd:
-            what = "is not a file"
+            what = "is not a file, or its name is not UTF-8"
             if odd[0].type == pafs.FileType.NotFound:
                 what = "is a link that leads nowhere"
             raise DataRefusedError(

@@ -113,7 +113,7 @@ def find_centres(
 ) -> dict[int, list[float]]:
     """Find the centres of some clusters: cluster id to the means of the first coordinates of its points.
 
-    Means of degrees are taken on the sphere, so that the mean of 179° and -179° is 180°. Sums are exact, so
+    Means of places are taken on the sphere, so that the mean of 179° and -179° is 180°. Sums are exact, so
     they are the same in any order.
 
     Parameters
@@ -122,8 +122,8 @@ def find_centres(
     """
     source = points.job.lake.source
     chosen = np.array([row["cluster_id"] for row in largest], np.int64)
-    names = source.coordinates[:MAX_CENTRE]
-    if source.latitude:
+    names, on_sphere = source.coordinates[:MAX_CENTRE], _is_on_sphere(source)
+    if on_sphere:
         names = (source.latitude, source.longitude)
     sums: dict[tuple[int, int], list[float]] = {}
     for bucket in plan_buckets(sum(row["size"] for row in largest)):
@@ -138,11 +138,15 @@ def find_centres(
     centres = {}
     for number, row in enumerate(largest):
         means = [
-            math.fsum(sums[number, axis]) / row["size"]
-            for axis in range(3 if source.latitude else len(names))
+            math.fsum(sums[number, axis]) / row["size"] for axis in range(3 if on_sphere else len(names))
         ]
-        centres[row["cluster_id"]] = _to_degrees(source, means) if source.latitude else means
+        centres[row["cluster_id"]] = _to_degrees(source, means) if on_sphere else means
     return centres
+
+
+def _is_on_sphere(source: SourceContract) -> bool:
+    """Whether points are places on the sphere, and not degrees beside other numbers, such as a height."""
+    return {*source.coordinates} == {source.latitude, source.longitude}
 
 
 def _find_members(chosen: Ints, bucket: Bucket) -> Task:
@@ -167,7 +171,7 @@ def _adder(ids: Ints, numbers: NDArray[np.int8], names: Sequence[str], source: S
         for batch in batches:
             rows, at = locate(batch["id"].to_numpy(), ids)
             columns = [batch[name].to_numpy()[rows].astype(np.float64) for name in names]
-            if source.latitude:
+            if _is_on_sphere(source):
                 columns = _to_sphere(*columns)
             number = numbers[at]
             for each in np.unique(number).tolist():

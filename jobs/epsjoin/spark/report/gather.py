@@ -35,6 +35,7 @@ from epsjoin.spark.report.documents import find_alike
 from epsjoin.spark.report.intake import gather_intake
 from epsjoin.spark.report.names import choose_label, name_record, read_records
 from epsjoin.spark.report.trends import make_trend, make_trends_before, read_own_counters, select_seconds
+from epsjoin.spark.same_params import check_same_params
 from epsjoin.spark.stored import MAX_THREADS, Scan, StoredSlice
 
 MAX_OUTLIERS = 20
@@ -51,7 +52,10 @@ def gather(job: Job) -> Findings:
     ------
     TableError
         A table has no slice of this run, or one that was made from other tables than the rest.
+    ArgumentError
+        See :func:`check_same_params`.
     """
+    check_same_params(job, "report")
     lake, run, source = job.lake, job.run, job.lake.source
     # all fingerprints are taken before a table is read, so that what is replaced in between shows
     inputs = Fingerprints(lake, run)
