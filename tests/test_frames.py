@@ -117,6 +117,12 @@ def test_knn_frames__number_the_neighbours():
     assert of_two["right_id"].tolist() == of_two["left_id"].tolist() == list(range(100, 105))
 
 
+@pytest.mark.parametrize("how", [{"metric": "haversine"}, {"eps": [0.5, 0.6]}, {"weights": [1, 2]}])
+def test_join_frames__of_vectors_without_rows_has_no_pairs(how):
+    empty = pd.DataFrame({"at": []})
+    assert not len(epsjoin.join_frames(empty, **{"columns": "at", "eps": 0.5} | how))
+
+
 @pytest.mark.parametrize(
     ("frame", "how", "says"),
     [
@@ -125,6 +131,9 @@ def test_knn_frames__number_the_neighbours():
         (FRAME, {"columns": []}, "columns must name at least one column"),
         (FRAME, {"columns": ["name"]}, "left, column 'name', must be numbers"),
         (FRAME, {"id": "key"}, "left must have one column 'key'"),
+        (FRAME, {"id": "key", "how": "semi"}, "left must have one column 'key'"),
+        (FRAME, {"columns": 0}, "columns must be the name of a column, or a list of names, not 0"),
+        (polars.Series([1, 2]), {}, "left must be a DataFrame of pandas or polars, or an Arrow table"),
         (FRAME, {"how": "left"}, "how must be one of inner, semi, anti, not 'left'"),
         (
             pd.DataFrame({"x": [2**53 + 1], "y": [0.5]}),
@@ -138,7 +147,7 @@ def test_knn_frames__number_the_neighbours():
             "left, column 'at', must have vectors of one length, none of them missing",
         ),
     ],
-    ids=range(9),
+    ids=range(12),
 )
 def test_join_frames__refuses(frame, how, says):
     with pytest.raises(ArgumentError, match=says):

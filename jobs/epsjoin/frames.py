@@ -17,7 +17,7 @@ from epsjoin.errors import ArgumentError, needing_extra
 from epsjoin.kernels.arrays import Ints
 from epsjoin.local.arguments import check_choice, check_points, unrounded
 from epsjoin.local.join.arrays import join, self_join
-from epsjoin.local.metric import Metric
+from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.neighbours.knn import knn_join
 
 HOW = ("inner", "semi", "anti")
@@ -120,11 +120,15 @@ def join_frames(
     """
     check_choice("how", how, HOW)
     kind, left = _kind_of("left", left)
-    points = _coordinates("left", left, columns)
+    chosen = get_metric(metric)
+    width = max(2 if chosen.full_turn else 1, np.size(eps), 1 if weights is None else np.size(weights))
+    points = _coordinates("left", left, columns, width)
     other = None
+    if id is not None:
+        _column("left", left, id)
     if right is not None:
         other_kind, right = _kind_of("right", right)
-        points, other = _of_one_width(points, _coordinates("right", right, columns))
+        points, other = _of_one_width(points, _coordinates("right", right, columns, width))
     if how != "inner":
         rows = join(points, other, eps, metric, how=how, weights=weights, n_jobs=n_jobs).left
         return kind.take(left, rows)
@@ -204,18 +208,24 @@ def _kind_of(name: str, frame: Any) -> tuple[_Kind, Any]:
     if hasattr(frame, "__arrow_c_stream__"):
         with needing_extra(f"{name}, an Arrow stream,"):
             import pyarrow
-        return _KINDS[-1], pyarrow.table(frame)
+        try:
+            return _KINDS[-1], pyarrow.table(frame)
+        except pyarrow.ArrowInvalid:  # one of a single column, such as a Series
+            pass
     raise ArgumentError(
         f"{name} must be a DataFrame of pandas or polars, or an Arrow table or stream, not "
         f"{type(frame).__name__}; join takes arrays"
     )
 
 
-def _coordinates(name: str, frame: Any, columns: str | Sequence[str]) -> NDArray[Any]:
+def _coordinates(name: str, frame: Any, columns: str | Sequence[str], width: int = 1) -> NDArray[Any]:
+    """The coordinates of a frame; of a column of vectors without rows as many as others say."""
+    if not isinstance(columns, (str, Sequence)):
+        raise ArgumentError(f"columns must be the name of a column, or a list of names, not {columns!r}")
     if isinstance(columns, str):
         vectors = np.asarray(_column(name, frame, columns))
         if not len(vectors):
-            return np.empty((0, 1))  # of how many, nobody knows
+            return np.empty((0, width))
         try:
             given = vectors.tolist() if vectors.dtype.kind == "O" else vectors
             made = unrounded(given, np.array(given))

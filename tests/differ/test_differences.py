@@ -13,11 +13,19 @@ from typing import Any
 from unittest import mock
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epsjoin import ArgumentError, DataRefusedError, SnapshotDiff, snapshot_diff
+from epsjoin import (
+    ArgumentError,
+    DataRefusedError,
+    Similarity,
+    SnapshotDiff,
+    progressive_join,
+    snapshot_diff,
+)
 from epsjoin.differ import in_step, keyed, keys
 from epsjoin.local.differ.methods import METHODS
 from oracles import differ as oracle
@@ -176,6 +184,31 @@ def test_snapshot_diff__refuses_criteria_that_say_nothing(near: Any, words: str)
         snapshot_diff(old, new, key="id", near=near)
 
 
+@pytest.mark.parametrize("kind", [pa.int64(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+def test_snapshot_diff__near_takes_numbers_of_any_type(kind: pa.DataType) -> None:
+    """Whole numbers that float64 rounds, too: near is a distance."""
+    if kind == pa.int64():
+        old, new = [2**60 + 1], [2**60 + 3]
+    else:
+        old, new = ["7.5"], ["8.0"]
+    made = [pa.table({"id": [id_], "x": pa.array(x).cast(kind)}) for id_, x in ((1, old), (2, new))]
+    found = snapshot_diff(*made, key="id", near={"x": 5.0})
+    assert [row["now"]["id"] for row in found.rekeyed.to_pylist()] == [2]
+
+
+def test_snapshot_diff__of_a_broken_file_refuses_it(tmp_path: Path) -> None:
+    file = tmp_path / "old.parquet"
+    pq.write_table(pa.table({"id": list(range(1000))}), file)
+    column = pq.ParquetFile(file).metadata.row_group(0).column(0)
+    with file.open("r+b") as opened:
+        opened.seek(column.dictionary_page_offset or column.data_page_offset)
+        opened.write(b"\xff" * 40)
+    with pytest.raises(DataRefusedError, match="old.parquet: cannot be read: "):
+        snapshot_diff(str(file), pa.table({"id": [1]}), key="id")
+    with pytest.raises(DataRefusedError, match="old.parquet: cannot be read: "):
+        progressive_join(file, on=Similarity(0.5), columns=["id"], memory="1MB")
+
+
 def test_snapshot_diff__without_a_key_counts_whole_rows(tmp_path: Path) -> None:
     rows = [["a", "b", "a", "a"], ["c", "a", "b", "b"]]
     files = [tmp_path / "old.csv", tmp_path / "new.csv"]
@@ -255,6 +288,9 @@ def test_snapshot_diff__refuses_a_key_that_would_be_hidden_in_its_answer(name: s
         ({"key": [], "near": 1}, "near must be a distance"),
         ({"key": [], "method": "SMC1"}, "method 'SMC1' needs a key"),
         ({"key": "ID"}, "old has no column 'ID'; it has id, x"),
+        ({"key": None}, "key must be the name of a column, or a list of names, not None"),
+        ({"key": "id", "near": {5: 2}}, "near: 5 is no name of a column, nor a pair of names"),
+        ({"key": "id", "near": {"z": 2}}, "near: 'z' is no column that both snapshots have"),
         ({"key": "id", "columns": ["z"]}, "old has no column 'z'"),
     ],
 )

@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from epsjoin import Band, Similarity, Spatial, ball_join, estimate, fit_epsilon, progressive_join, update_join
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.join.projection import MAXIMUM, SQUARES, SUM
 from epsjoin.local.join.arrays import self_join
-from epsjoin.local.metric import METRICS, get_metric
+from epsjoin.local.metric import METRICS, Metric, get_metric
 from oracles import examples
 from oracles import join as twin
+
+SQUARE = [[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]]
 
 
 def chosen(name):
@@ -114,6 +117,28 @@ def test_cosine__embeds_directions():
         (lambda: get_metric("minkowski", 0.5), "not 0.5"),
         (lambda: get_metric("minkowski", math.inf), "p = inf is chebyshev"),
         (lambda: get_metric("euclidean", 2.0), "p belongs to minkowski only"),
+        (lambda: Metric("l2"), "unknown metric 'l2'"),
+        (lambda: Metric("minkowski"), "minkowski needs a finite p of at least 1, not 0.0"),
+        (lambda: Metric("minkowski", math.inf), "minkowski needs a finite p"),
+        (lambda: Metric("cosine", 2.0), "p belongs to minkowski only, not to cosine"),
+        (lambda: estimate(SQUARE, 0.1, cuts="x"), r"cuts must be epsjoin.Cuts\(...\) or None, not 'x'"),
+        (lambda: estimate(SQUARE, 0.1, right_rows=9), "right_rows are those of right, which is not given"),
+        (lambda: fit_epsilon(SQUARE, right_rows=9), "right_rows are those of right, which is not given"),
+        (
+            lambda: ball_join(SQUARE, np.ma.array([0.1] * 4, mask=[0, 0, 0, 1])),
+            "eps_of_each must have no masked",
+        ),
+        (lambda: ball_join(SQUARE, [[1.0], [1.0, 2.0]]), "eps_of_each must have rows of one length"),
+        (lambda: Band(None), "eps must be a finite number of at least 0, not None"),
+        (lambda: Spatial(axis=0.5), "axis must be a whole number"),
+        (
+            lambda: progressive_join(iter([(SQUARE, SQUARE, 1)]), on=Similarity(1)),
+            r"a chunk must be \(ids, rows\) or rows, not a tuple of 3",
+        ),
+        (
+            lambda: update_join(None, SQUARE, SQUARE, range(4), range(4), 1.0),
+            r"pairs must be \(left, right, distance\), as joins return it, not None",
+        ),
         (lambda: get_metric("haversine").dimensions(3), r"needs 2 coordinates \(lat, lon\), not 3"),
         (lambda: get_metric("euclidean").dimensions(0), "at least one coordinate"),
         (lambda: get_metric("euclidean").check_eps(0.0), "eps must be a finite number above 0, not 0.0"),

@@ -25,6 +25,18 @@ def of_name(metric):
     return get_metric("minkowski", 3.0) if metric == "minkowski" else metric
 
 
+@pytest.mark.parametrize("cuts", [None, Cuts(n_parts=2), Cuts(n_parts=8)])
+def test_self_join__of_the_largest_eps_and_weights_loses_no_pair(cuts):
+    random = np.random.default_rng(0)
+    points = random.random((60, 2))
+    points[30:, 0] += 1e300
+    for eps in (5e299, 1e298):
+        pairs = self_join(points, eps, "manhattan", weights=[1e9, 1], cuts=cuts)
+        assert len(pairs.left) == 2 * (30 * 29 // 2)
+        found = join(points, None, eps, "manhattan", how="semi", weights=[1e9, 1], cuts=cuts)
+        assert len(found.left) == 60
+
+
 WAYS = [None, Cuts(n_parts=3), Cuts("regular", k=2)]
 
 

@@ -12,6 +12,7 @@ import pytest
 from benchmarks.sets import cad
 from epsjoin import Cuts, Similarity, progressive_join, self_join
 from epsjoin.errors import ArgumentError
+from epsjoin.local.progressive.sources import PAUSE
 from oracles.papers import spilled_bytes
 from tests.local.progressive.cases import gathered
 from tests.progressive.points import EPS, POINTS, STORED, N, left_by_a_kill, parquet
@@ -110,6 +111,30 @@ def test_progressive_join__whose_first_rows_mislead_the_plan_makes_another(monke
     with progressive_join(points, on=Similarity(0.004), memory="2MB") as found:  # planned on a sample of all
         list(found)
     assert found.counters["replans"] == 0
+
+
+@pytest.mark.parametrize("of", [lambda n: n - 1 - np.arange(n), lambda n: -np.arange(n) * 2**40])
+def test_progressive_join__of_rows_with_ids_makes_another_plan_and_estimates_as_well(of):
+    points, ids = far_from_its_beginning(), of(40_000)
+    pairs = self_join(points, 0.004)
+    chunks = zip(np.array_split(ids, 50), np.array_split(points, 50), strict=True)
+    with progressive_join(chunks, on=Similarity(0.004), memory="2MB") as found:
+        first, second = (
+            np.concatenate(ends) for ends in zip(*(pairs[:2] for pairs, *_ in found), strict=True)
+        )
+    assert found.counters["replans"] == 1
+    expected = np.sort(np.column_stack([ids[pairs.left], ids[pairs.right]]), axis=1)
+    both = np.sort(np.column_stack([first, second]), axis=1)
+    assert (both[np.lexsort(both.T)] == expected[np.lexsort(expected.T)]).all()
+    assert found.counters["estimate_at_50"] == pytest.approx(len(pairs.left), rel=0.05)
+
+
+def test_progressive_join__waits_for_an_iterator_that_has_nothing_yet(monkeypatch):
+    waits = []
+    monkeypatch.setattr("epsjoin.local.progressive.sources.time.sleep", waits.append)
+    with progressive_join(iter([None, None, POINTS[:10]]), on=Similarity(2.0)) as found:
+        assert len(gathered(list(found))) == 45
+    assert waits == [PAUSE, PAUSE]
 
 
 def test_progressive_join__of_another_plan_has_the_last_eps_and_outlives_a_stop(tmp_path):

@@ -197,6 +197,24 @@ def test_spill__that_was_changed_is_no_result(tmp_path):
     found.close()
 
 
+def test_spill__outlives_an_error_of_who_takes_the_batches(tmp_path, expected):
+    taken = []
+
+    def take():
+        with progressive_join(POINTS, on=Similarity(EPS), memory="2MB", spill=tmp_path) as found:
+            for batch in found:
+                if batch.phase == "merges":
+                    raise OSError("the disk is full")
+                taken.append(batch)
+
+    with pytest.raises(OSError, match="the disk is full"):
+        take()
+    with progressive_join(POINTS, on=Similarity(EPS), memory="2MB", spill=tmp_path) as found:
+        after = gathered(list(found))
+    assert sorted(gathered(taken) + after) == expected
+    assert not list(tmp_path.iterdir())
+
+
 def test_spill__outlives_an_error_of_the_input(tmp_path, expected):
     def failing():
         yield POINTS[:15_000]

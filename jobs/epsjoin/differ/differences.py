@@ -146,6 +146,8 @@ def snapshot_diff(
     >>> snapshot_diff(*tables, key="id").rekeyed.to_pylist()[0]["now"]
     {'id': 7, 'name': 'b'}
     """
+    if not isinstance(key, (str, Sequence)):
+        raise ArgumentError(f"key must be the name of a column, or a list of names, not {key!r}")
     keys = [key] if isinstance(key, str) else list(key)
     check_choice("method", method, METHODS)
     if digest_bits not in DIGEST_BITS:
@@ -173,6 +175,10 @@ def snapshot_diff(
         raise ArgumentError(
             f"near_columns: {unknown[0]} is no compared column; those are {', '.join(compared.rest)}"
         )
+    if near is not None:
+        from epsjoin.differ.nearness import check_criteria
+
+        check_criteria(near, compared.rest)
     with closing(Disk(room, _row_bytes(sides))) as disk:
         found = find_difference(sides, compared, method, digest_bits, disk)
     result = _describe(sides, compared, found, near, near_columns)

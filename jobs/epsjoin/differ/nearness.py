@@ -39,7 +39,7 @@ def match_by_nearness(old: pa.Table, new: pa.Table, near: Near, names: Sequence[
     Raises
     ------
     ArgumentError
-        There is no such column, one of a place is not of numbers, or no criterion is of numbers.
+        A column of a place is not of numbers, or no criterion is of numbers.
     """
     criteria = _read_criteria((old, new), near, names)
     numbers = [name for each in criteria if not each.is_text for name in each.columns]
@@ -74,6 +74,18 @@ def _is_only_one(best: BestPairs, is_within: Bools) -> Bools:
     return is_only
 
 
+def check_criteria(near: Near, known: Sequence[str]) -> None:
+    """Refuse criteria of other columns than those that are compared; their values are not looked at."""
+    if not isinstance(near, Mapping):
+        return
+    for key in near:
+        if not isinstance(key, (str, tuple)):
+            raise ArgumentError(f"near: {key!r} is no name of a column, nor a pair of names")
+        for name in (key,) if isinstance(key, str) else key:
+            if name not in known:
+                raise ArgumentError(f"near: {name!r} is no column that both snapshots have, besides the key")
+
+
 class _Criterion(NamedTuple):
     columns: tuple[str, ...]
     eps: float
@@ -88,9 +100,6 @@ def _read_criteria(tables: tuple[pa.Table, pa.Table], near: Near, names: Sequenc
     found = []
     for key, eps in near.items():
         columns = (key,) if isinstance(key, str) else tuple(key)
-        for name in columns:
-            if any(name not in table.column_names for table in tables):
-                raise ArgumentError(f"near: {name!r} is no column that both snapshots have, besides the key")
         is_text = not all(_is_number_column(table[name]) for table in tables for name in columns)
         if is_text and len(columns) > 1:
             raise ArgumentError(f"near: {' and '.join(columns)} are no place, as not all values are numbers")
@@ -138,18 +147,30 @@ def choose_coordinates(tables: Sequence[pa.Table], names: Sequence[str]) -> list
     return found
 
 
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values themselves, where a column has their numbers in a dictionary or another type of texts."""
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    is_text = pa.types.is_large_string(column.type) or pa.types.is_string_view(column.type)
+    return column.cast(pa.string()) if is_text else column
+
+
 def _is_number_column(column: pa.ChunkedArray) -> bool:
+    column = _plain(column)
     if pa.types.is_string(column.type):
         texts = column.drop_null()
         return bool(len(texts)) and bool(pc.all(pc.match_substring_regex(texts, _NUMBER)).as_py())
-    return bool(pa.types.is_integer(column.type) or pa.types.is_floating(column.type))
+    kind = column.type
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def _to_points(table: pa.Table, names: Sequence[str]) -> tuple[Ints, Floats]:
     """The rows that have all coordinates, and these."""
     columns = [
-        pc.utf8_trim_whitespace(c) if pa.types.is_string(c.type) else c for c in map(table.column, names)
+        pc.utf8_trim_whitespace(c) if pa.types.is_string(c.type) else c
+        for c in (_plain(table[name]) for name in names)
     ]
-    points = np.column_stack([c.cast(pa.float64()).to_numpy() for c in columns])
+    # whole numbers beyond 2**53 are rounded: near is a distance, not equality
+    points = np.column_stack([c.cast(pa.float64(), safe=False).to_numpy() for c in columns])
     rows = np.flatnonzero(np.isfinite(points).all(axis=1))
     return rows, points[rows]

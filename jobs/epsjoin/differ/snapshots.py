@@ -224,13 +224,13 @@ def _to_text(value: Any) -> str | None:
 
 def _open_parquet(path: Path, room: int) -> Snapshot:
     def read() -> Iterator[pa.RecordBatch]:
-        with pq.ParquetFile(path) as file:
-            for batch in file.iter_batches(BATCH_ROWS):
-                try:
+        try:
+            with pq.ParquetFile(path) as file:
+                for batch in file.iter_batches(BATCH_ROWS):
                     batch.validate(full=True)  # that texts are UTF-8, which nothing else asks
-                except pa.ArrowInvalid as error:
-                    raise DataRefusedError(f"{path}: cannot be read: {error}") from error
-                yield batch
+                    yield batch
+        except (OSError, pa.ArrowException) as error:
+            raise DataRefusedError(f"{path}: cannot be read: {error}") from error
 
     return Snapshot(str(path), pq.read_schema(path), read, room)
 

@@ -56,6 +56,11 @@ class Metric:
     name : name of the metric, see :func:`get_metric`.
     p : exponent of the Minkowski distance, at least 1; 0, without a meaning, for the other metrics.
 
+    Raises
+    ------
+    ArgumentError
+        The name is none, or p is no exponent of this metric.
+
     Examples
     --------
     >>> get_metric("haversine").unit, get_metric("haversine_radians").unit
@@ -64,6 +69,16 @@ class Metric:
 
     name: str
     p: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse what the kernels do not know: an alias, too, which :func:`get_metric` takes."""
+        if self.name not in METRICS:
+            raise ArgumentError(f"unknown metric {self.name!r}; known are {', '.join(METRICS)}")
+        if self.name != "minkowski":
+            if self.p != 0.0:
+                raise ArgumentError(f"p belongs to minkowski only, not to {self.name}")
+        elif not 1.0 <= self.p < math.inf:
+            raise ArgumentError(f"minkowski needs a finite p of at least 1, not {self.p!r}")
 
     @property
     def unit(self) -> str:

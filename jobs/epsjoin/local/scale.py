@@ -21,6 +21,8 @@ from epsjoin.local.metric import METRICS, Metric
 
 _REACH = 2.0**31
 """Number of eps from the centre at which scaled coordinates are clipped, which increases no difference."""
+_LARGEST_REACH = 1e300
+"""Coordinates at which they are clipped at the latest, so that differences are finite; no eps is larger."""
 _ROUNDING = 2.0**-50
 """Slack of the difference of two scaled coordinates, relative to the largest: more than four roundings."""
 _ROWS_OF_CENTRE = 10_000
@@ -139,6 +141,6 @@ def scale_metric(
         tuple(divisors.astype(np.float64).tolist()),
         tuple(given.astype(np.float64).tolist()),
         tuple(centre.tolist()),
-        _REACH * threshold,
+        min(_REACH * threshold, _LARGEST_REACH),
     )
     return ScaledMetric(metric.name, metric.p, scale), threshold

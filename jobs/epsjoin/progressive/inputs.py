@@ -223,11 +223,14 @@ class ParquetSource:
         groups = self._file.metadata.num_row_groups
         some = np.unique(np.linspace(0, groups - 1, min(groups, _SAMPLED_GROUPS)).astype(np.int64))
         found: list[Chunk] = []
-        for group in some.tolist():
-            for batch in self._file.iter_batches(_BATCH_ROWS, [group], self._columns, use_threads=False):
-                found.append(_to_chunk(str(self._path), batch, self._columns, None))
-                if len(found[-1].values) * len(some) >= n:
-                    break
+        try:
+            for group in some.tolist():
+                for batch in self._file.iter_batches(_BATCH_ROWS, [group], self._columns, use_threads=False):
+                    found.append(_to_chunk(str(self._path), batch, self._columns, None))
+                    if len(found[-1].values) * len(some) >= n:
+                        break
+        except self._error as error:
+            raise DataRefusedError(f"{self._path}: cannot be read: {error}") from error
         if not found:
             return None
         values = np.concatenate([chunk.values for chunk in found])

@@ -93,7 +93,11 @@ class ProgressiveJoin:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        if kind is None:
+            self.close()
+        else:  # whoever could not take a batch goes on from there, too
+            self._batches.close()
+            self._spill.leave()
 
     def __del__(self) -> None:
         if hasattr(self, "_batches"):
@@ -137,10 +141,10 @@ def progressive_join(
         (iterators), or it has no pairs, it is a 64th of a run.
     traversal : when runs are merged. "last" (the default): at the end, which writes the least. "eager": as
         soon as a merge is full. "idle": while an input has nothing.
-    spill : folder for sorted runs. A join whose process has died, or that an error has ended, goes on from
-        there when it is called again with the same arguments and the same rows, or is refused: pairs of runs
-        and merges that were finished do not come again, and a lower eps holds on. One join at a time works in
-        a folder. By default a temporary one.
+    spill : folder for sorted runs. A join whose process has died, or that an error has ended, also one within
+        ``with``, goes on from there when it is called again with the same arguments and the same rows, or is
+        refused: pairs of runs and merges that were finished do not come again, and a lower eps holds on. One
+        join at a time works in a folder. By default a temporary one.
     shuffle : seed; rows of arrays, and row groups of Parquet files with their rows, are read in random order,
         so that the estimate holds from the beginning.
     counters : dictionary that receives the work: ``rows``, ``replicas`` (rows that were written first),
@@ -221,7 +225,7 @@ def progressive_join(
         sources.append(open_input("right", right, theirs, id, shuffle))
     width = max(source.columns for source in sources)
     sizes = Sizes.of(parse_bytes("memory", memory), bytes_of_first, width, 8 * width + REPLICA_BYTES)
-    has_numbers = how != "inner" and any(source.has_ids for source in sources)
+    has_numbers = any(source.has_ids for source in sources)
     options = Options(how, traversal, sizes, has_numbers, asked)
     kept = Spill(spill, counted)
     return ProgressiveJoin(Driver(sources, on, options, kept, counted), kept, counted)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClusterMixin
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.arguments import check_count
+from epsjoin.local.arguments import as_array, check_count
 from epsjoin.local.cluster.dbscan import Dbscan, dbscan
 from epsjoin.local.cluster.predict import predict_clusters
 from epsjoin.sklearn.parameters import MetricParameters
@@ -115,7 +115,7 @@ class DBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
         """
         min_pts = check_count("min_samples", self.min_samples)
         values = self._new_points(X)
-        weight = None if sample_weight is None else np.asarray(sample_weight)
+        weight = None if sample_weight is None else as_array("sample_weight", sample_weight)
         if weight is not None and not weight.any():
             raise ArgumentError("sample_weight must not be all zero")
         if weight is not None and weight.ndim == 0:

@@ -234,7 +234,7 @@ def masks_of(order: Subset, n_left: int, n_right: int) -> tuple[Masks, Masks]:
 
 
 def _mask_rows(name: str, masks: ArrayLike, n: int) -> Masks:
-    array = np.asarray(masks)
+    array = as_array(name, masks)
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2 or len(array) != n or array.dtype.kind not in "ub":

@@ -39,7 +39,7 @@ from epsjoin.kernels.ids import IdIndex, index_ids, rows_of
 from epsjoin.local.arguments import check_count, int_column
 from epsjoin.local.cluster.dbscan import Dbscan, check_dbscan
 from epsjoin.local.cluster.from_pairs import NOISE
-from epsjoin.local.sweep.pairs import Pairs, check_pairs
+from epsjoin.local.sweep.pairs import Pairs, check_pair_columns
 from epsjoin.local.sweep.sweeping import Counters
 
 
@@ -185,7 +185,7 @@ def _check_ids(name: str, ids: npt.ArrayLike) -> Ints:
 
 
 def _check_sorted_pairs(name: str, pairs: Pairs) -> Pairs:
-    checked = check_pairs(*pairs)
+    checked = check_pair_columns(name, pairs)
     if not is_sorted(checked.left, checked.right):
         raise ArgumentError(
             f"{name} must be sorted by (left, right), each pair once and its smaller id at the left, as "

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from epsjoin.errors import ArgumentError
 from epsjoin.local.arguments import check_count, check_dimensions, check_points
 from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import Metric, get_metric
@@ -147,6 +148,10 @@ def estimate(
     m = 0
     if others is not None:
         m = len(others) if right_rows is None else check_count("right_rows", right_rows, len(others))
+    elif right_rows is not None:
+        raise ArgumentError("right_rows are those of right, which is not given")
+    if cuts is not None and not isinstance(cuts, Cuts):
+        raise ArgumentError(f"cuts must be epsjoin.Cuts(...) or None, not {cuts!r}")
     sampling = cuts if cuts is not None else Cuts(seed=seed)
     d = values.shape[1]
     expectation = Expectation(values, n, chosen, seed, sampling.sample_rows, None, others, m)

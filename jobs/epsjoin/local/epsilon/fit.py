@@ -123,6 +123,8 @@ def fit_epsilon(
         both = fit_between(values, others, chosen, sample_rows, seed, m)
         of_left = both.curve, both.law, both.law, both.rows, both.left
         return EpsilonFit(n_rows, both.n_left, *of_left, chosen, max_k, both.right)
+    if right_rows is not None:
+        raise ArgumentError("right_rows are those of right, which is not given")
     # In random order, so that any first rows are a uniform sample as well.
     order = draw_rows(len(values), sample_rows, seed)
     sample = np.ascontiguousarray(values[order])

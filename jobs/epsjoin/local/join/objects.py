@@ -20,7 +20,7 @@ from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.join.box_sweep import Objects, SweepOrder, box_sweep, gather_rows, sweep_order
 from epsjoin.kernels.join.cubes import Cubes, assign_cubes, count_rows, make_cubes, separating_axes
 from epsjoin.kernels.join.stack_sweep import PairBatch, is_done, new_state
-from epsjoin.local.arguments import as_number, check_count, check_dimensions, check_points
+from epsjoin.local.arguments import as_array, as_number, check_count, check_dimensions, check_points
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.box_tree import grow_box_tree
@@ -138,7 +138,7 @@ def ball_table(name: str, eps_name: str, points: ArrayLike, eps: ArrayLike, metr
         The points are no points, or an eps is negative, not finite, or cannot be decided by the metric.
     """
     values = check_points(name, points)
-    of_each = np.asarray(eps)
+    of_each = as_array(eps_name, eps)
     if of_each.shape != (len(values),) or (of_each.size and of_each.dtype.kind not in "fiu"):
         raise ArgumentError(
             f"{eps_name} must be one number per row, {len(values)}, not {of_each.dtype} {of_each.shape}"

@@ -27,7 +27,7 @@ from epsjoin.local.join.array_join import ArrayJoin
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.projection import choose_projection
-from epsjoin.local.sweep.pairs import Pairs, check_pairs, collect
+from epsjoin.local.sweep.pairs import Pairs, check_pair_columns, collect
 from epsjoin.local.sweep.sweeping import Counters, sweep_window
 
 
@@ -231,7 +231,7 @@ def _check_side(name: str, points: ArrayLike, ids: ArrayLike) -> Points:
 
 
 def _check_known_pairs(pairs: Pairs, index: IdIndex, eps: float) -> Pairs:
-    checked = check_pairs(*pairs)
+    checked = check_pair_columns("pairs", pairs)
     for name, ends in (("left", checked.left), ("right", checked.right)):
         unknown = rows_of(index, ends) < 0
         if unknown.any():

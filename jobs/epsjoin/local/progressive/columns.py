@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
-from epsjoin.local.arguments import as_number, check_points
+from epsjoin.local.arguments import as_number, check_count, check_points
 from epsjoin.local.progressive.kinds import Fitted, JoinKind, Keyed, check_lower
 from epsjoin.local.progressive.rows import Keys, Values
 
@@ -92,7 +92,8 @@ class Band(JoinKind):
     def __post_init__(self) -> None:
         for name in ("eps", "below"):
             value = getattr(self, name)
-            if value is not None and not 0.0 <= as_number(value) < math.inf:
+            is_left_out = value is None and name == "below"
+            if not is_left_out and not 0.0 <= as_number(value) < math.inf:
                 raise ArgumentError(f"{name} must be a finite number of at least 0, not {value!r}")
 
     def check(self, name: str, values: ArrayLike) -> Values:
@@ -204,6 +205,11 @@ class Spatial(JoinKind):
     ----------
     axis : the axis along which boxes are swept; by default that with the fewest overlaps in the first rows.
 
+    Raises
+    ------
+    ArgumentError
+        The axis is no whole number of at least 0.
+
     Notes
     -----
     Rows have an even number of columns: the lower corner, then the upper one.
@@ -218,6 +224,10 @@ class Spatial(JoinKind):
     """
 
     axis: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.axis is not None:
+            check_count("axis", self.axis, 0)
 
     def check(self, name: str, values: ArrayLike) -> Values:
         """See :class:`JoinKind`."""

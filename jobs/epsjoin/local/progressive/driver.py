@@ -24,10 +24,10 @@ from epsjoin.local.progressive.plans import Plans, points_of
 from epsjoin.local.progressive.results import Found, Results
 from epsjoin.local.progressive.rows import HAS_MORE, IS_RIGHT, Met, SweepRows, concat
 from epsjoin.local.progressive.running import RunningEstimate
-from epsjoin.local.progressive.sources import Source
+from epsjoin.local.progressive.sources import PAUSE, Source
 from epsjoin.local.progressive.spill import RunWriter, SortedRun, Spill
 from epsjoin.local.progressive.sweep_areas import KindArea
-from epsjoin.local.progressive.tables import PAUSE, Tables, leave_out, of_one_kind, sorted_by_key
+from epsjoin.local.progressive.tables import Tables, leave_out, of_one_kind, sorted_by_key
 from epsjoin.local.progressive.work import Work
 
 RUNS, MERGES = "runs", "merges"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
@@ -11,6 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.local.arguments import as_array, int_column
+
+PAUSE = 0.005
+"""Seconds to wait for an input that has nothing."""
 
 NUMBERS = "numbers"
 """The kind of values that are no times."""
@@ -140,7 +144,8 @@ class IteratorSource:
         self.seed: int | None = None
         self._left: Chunk | None = None
         while self._left is None and self._fetch():
-            pass
+            if self._left is None:
+                time.sleep(PAUSE)
         first = self._left if self._left is not None else Chunk(np.empty((0, 1)))
         self.has_ids = first.ids is not None
         self.columns = 1 if first.values.ndim == 1 else first.values.shape[1]
@@ -155,6 +160,8 @@ class IteratorSource:
             if isinstance(chunk, Chunk):
                 fetched = chunk
             else:
+                if isinstance(chunk, tuple) and len(chunk) != 2:
+                    raise ArgumentError(f"a chunk must be (ids, rows) or rows, not a tuple of {len(chunk)}")
                 ids, values = chunk if isinstance(chunk, tuple) else (None, chunk)
                 fetched = Chunk(_rows(values), None if ids is None else int_column("ids", ids))
             if fetched.ids is not None and len(fetched.ids) != len(fetched.values):

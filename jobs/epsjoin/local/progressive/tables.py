@@ -11,10 +11,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.local.progressive.kinds import JoinCondition, Keyed, SweepKind
 from epsjoin.local.progressive.rows import HAS_MORE, IS_NULL, IS_RIGHT, NO_RUN, SweepRows, concat
 from epsjoin.local.progressive.running import combinations
-from epsjoin.local.progressive.sources import NUMBERS, Chunk, Source
-
-PAUSE = 0.005
-"""Seconds to wait for an input that has nothing."""
+from epsjoin.local.progressive.sources import NUMBERS, PAUSE, Chunk, Source
 
 
 class Tables:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.join import sort_pairs
 from epsjoin.kernels.join.sort_pairs import Block, RowNumbers
@@ -54,6 +55,13 @@ def check_pairs(left: ArrayLike, right: ArrayLike, distance: ArrayLike) -> Pairs
     pairs = Pairs(int_column("left", left), int_column("right", right), distance_column("distance", distance))
     check_lengths(left=pairs.left, right=pairs.right, distance=pairs.distance)
     return pairs
+
+
+def check_pair_columns(name: str, pairs: object) -> Pairs:
+    """Return pairs as callers pass them in one argument, as :func:`check_pairs`."""
+    if not isinstance(pairs, (tuple, list)) or len(pairs) != 3:
+        raise ArgumentError(f"{name} must be (left, right, distance), as joins return it, not {pairs!r:.60}")
+    return check_pairs(*pairs)
 
 
 class RowPairs(NamedTuple):

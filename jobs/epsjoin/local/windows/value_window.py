@@ -13,7 +13,7 @@ import numpy.typing as npt
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.kernels.windows import merge_counts
-from epsjoin.local.arguments import as_number, check_count
+from epsjoin.local.arguments import as_array, as_number, check_count
 from epsjoin.local.sweep.sweeping import Counters, check_counters
 from epsjoin.local.windows.batches import (
     NO_COUNTS,
@@ -311,7 +311,7 @@ def _check_groups(groups: npt.ArrayLike) -> Values:
 def _check_counts(counts: Counts) -> Counts:
     """Check counts that somebody else has made, and put them in order."""
     values, is_missing = split_missing("values", counts.values)
-    rows = np.asarray(counts.rows)
+    rows = as_array("rows", counts.rows)
     if is_missing.any() or rows.shape != values.shape or len(np.unique(values)) != len(values):
         raise ArgumentError(
             "counts must have distinct values, and the rows of each; None is counted as missing"

@@ -73,7 +73,6 @@ def read_records(batches: Sequence[pa.RecordBatch]) -> Records:
         return np.column_stack(columns) if columns else np.empty((len(table), 0), kind)
 
     columns = {name: matrix(name) for name in _MATRICES}
-    columns = {name: matrix(name) for name in _MATRICES}
     return Records._make(
         columns[name] if name in columns else table[name].to_numpy() for name in Records._fields
     )
