@@ -131,6 +131,18 @@ class Near(JoinKind):
         return np.abs(left[:, 0] - right[:, 0]) <= self.eps
 
 
+class NearInColumns(Near):
+    """A kind that answers by a column."""
+
+    def joins(self, left, right):
+        return super().joins(left, right)[:, None]
+
+
+def test_kind_of_ones_own__that_answers_in_another_shape_is_refused():
+    with pytest.raises(ArgumentError, match="NearInColumns.joins must return a bool or a distance of each"):
+        next(progressive_join(POINTS, on=NearInColumns(EPS), memory="2MB"))
+
+
 class NearBySlots(Near):
     """A kind whose number is in a slot."""
 

@@ -33,19 +33,21 @@ class TaskReport:
 
     Counters that end in ``seconds`` are wall-clock times of phases. ``largest_worker_bytes`` is the peak
     memory of the task's process, ``largest_driver_bytes`` that of the driver where it does the work itself.
-    All other counters depend on the data alone.
+    All other counters depend on the data alone. The names of its files begin with ``number``, by default that
+    of the task, so that their order is that of these numbers.
     """
 
     files: list[File] = field(default_factory=list)
     counters: dict[str, float] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
     facts: list[dict[str, Any]] = field(default_factory=list)
+    number: int = field(default_factory=lambda: task_number())
 
     def write(
         self, into: Target, batches: Iterable[pa.RecordBatch | pa.Table], **partition: object
     ) -> File | None:
         """Write batches to a new file of the table (see :meth:`Target.write`) and report the file."""
-        file = into.write(batches, task=task_number(), **partition)
+        file = into.write(batches, task=self.number, **partition)
         self.files += [file] if file else []
         return file
 

@@ -59,5 +59,5 @@ def read_and_settle(job: Job, files: Sequence[SourceFile], into: Targets) -> lis
     second = make_second_reader(source, into, staged_schema(job.lake))
     staged = pa.Table.from_batches(second((files[0], doubles[0])))
     order = [("_slot", "ascending"), ("_file", "ascending"), ("_line", "ascending")]
-    settle = make_settler(source, into)
+    settle = make_settler(source, into, len(files))
     return ingest._reports_in(settle(staged.sort_by(order).to_batches()))

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from epsjoin.errors import DataRefusedError, TableError
-from epsjoin.lake import slices, targets
+from epsjoin.lake import parquet, slices, targets
 from epsjoin.lake.lake import Slice
 from epsjoin.source.records import open_records
 from epsjoin.spark.ingest import doubles, ingest, read, settle, writer
@@ -35,6 +35,22 @@ def test_separate_refused__finds_two_keys_with_one_id(make_job: JobMaker) -> Non
     schema = settle.staged_schema(job.lake)
     settle.separate_refused(job.lake.source, pa.Table.from_pylist(staged, schema), report)
     assert report.refused == [f"two keys have the same id {id_}: [['hot'], ['cold']]; use another key"]
+
+
+def test_settled_points__lie_in_files_behind_those_of_the_readers(make_job: JobMaker, tmp_path: Path) -> None:
+    """By their order the guard tells that of the records: it must not hang on which process wrote first."""
+    folder = tmp_path / "snapshot"
+    folder.mkdir()
+    for name, rows in (("a", "1,0.5\n2,0.5\n1,0.5\n"), ("b", "3,0.5\n"), ("c", "4,0.5\n")):
+        (folder / f"{name}.csv").write_text(f"id,x\n{rows}")
+    job = make_job([key(), coordinate("x")], path="snapshot", max_quarantine_share=0.5)
+    ingest.run(job)
+    columns, location = job.lake.schema("points"), job.lake.location("points")
+    in_order = [
+        parquet.read_file(location, file, columns, ["id"])["id"].to_pylist()
+        for file in slices.files_of(job.lake, Slice("points", RUN))
+    ]
+    assert in_order == [[2], [3], [4], [1]], "what is read again keeps its place"
 
 
 def test_separate_refused__takes_rows_for_the_same_by_their_typed_values(make_job: JobMaker) -> None:

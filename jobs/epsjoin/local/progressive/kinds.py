@@ -219,6 +219,11 @@ class JoinKind(JoinCondition, SweepKind):
         swap = (rows.flags[first] & 1) > (rows.flags[second] & 1)
         left, right = np.where(swap, second, first), np.where(swap, first, second)
         found = np.asarray(self.joins(rows.values[left], rows.values[right]))
+        if found.shape != left.shape or found.dtype.kind not in "bf":
+            raise ArgumentError(
+                f"{type(self).__name__}.joins must return a bool or a distance of each of {left.size} pairs, "
+                f"not {found.dtype} of the shape {found.shape}"
+            )
         return np.where(found, 0.0, np.nan) if found.dtype == np.bool_ else found.astype(np.float64)
 
     def lowered(self, eps: float) -> JoinKind:

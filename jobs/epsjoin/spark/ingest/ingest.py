@@ -238,7 +238,7 @@ def _read_and_settle(
     second = make_second_reader(source, into, schema)
     staged = tasks.lazy_tasks(job.spark, again, second, schemas.to_ddl(schema))
     by_slot = staged.repartition("_slot").sortWithinPartitions("_slot", "_file", "_line")
-    settled = tasks.reports_of(FrameRows(by_slot).run(make_settler(source, into)))
+    settled = tasks.reports_of(FrameRows(by_slot).run(make_settler(source, into, len(items))))
     _check_unchanged(before, settled)
     return [report for report in reports if not _read_by(report) & read_again] + settled
 

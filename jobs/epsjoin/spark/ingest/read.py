@@ -21,6 +21,7 @@ from epsjoin.source.sections import Section
 from epsjoin.spark.arrow import stream_batch, to_ipc
 from epsjoin.spark.ingest.facts import FileFacts, to_dict
 from epsjoin.spark.ingest.writer import FILE_ROWS, Targets, Writer
+from epsjoin.spark.tasks import TaskReport
 
 _BUCKET_BITS = 6
 BUCKETS = 1 << _BUCKET_BITS
@@ -156,7 +157,7 @@ def make_reader(source: SourceContract, targets: Targets) -> Callable[[SourceFil
     """
 
     def read(file: SourceFile) -> Iterator[pa.RecordBatch]:
-        into = Writer(source, targets)
+        into = Writer(source, targets, TaskReport(number=file.index))
         held: list[Ints] = []
         for batch in read_file(file, into):
             if source.key:

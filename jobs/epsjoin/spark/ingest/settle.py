@@ -56,7 +56,7 @@ def make_second_reader(
 
     def read(item: tuple[SourceFile, Ints | None]) -> Iterator[pa.RecordBatch]:
         file, doubles = item
-        into = Writer(source, targets)
+        into = Writer(source, targets, tasks.TaskReport(number=file.index))
         staged: list[dict[str, Any]] = []
         held = 0
         for batch in read_file(file, into, doubles):
@@ -80,11 +80,16 @@ def _stage(names: list[str], file: SourceFile, aside: Aside) -> dict[str, Any]:
     return {**row, "_file": file.index, "_line": record.line, "_source": file.name, "_raw": record.raw}
 
 
-def make_settler(source: SourceContract, targets: Targets) -> Task:
-    """Make the work of a task that writes staged rows, sorted by slot, and passes on the readers' reports."""
+def make_settler(source: SourceContract, targets: Targets, first_task: int) -> Task:
+    """Make the work of a task that writes staged rows, sorted by slot, and passes on the readers' reports.
+
+    Parameters
+    ----------
+    first_task : its number, behind those of the readers: the order of the files tells that of the records.
+    """
 
     def settle(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        into = Writer(source, targets)
+        into = Writer(source, targets, tasks.TaskReport(number=first_task + tasks.task_number()))
         for rows in _cut_between_slots(batches):
             for text in rows["_report"].drop_null().to_pylist():
                 yield pa.record_batch({"report": pa.array([text])})
