@@ -7,7 +7,6 @@ through Spark costs more than most of these functions.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
@@ -17,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from epsjoin.lake import parquet, schemas, slices
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File
-from epsjoin.lake.phases import phase, timed
+from epsjoin.lake.phases import phase
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task, from_ipc_column, to_ipc
 from epsjoin.spark.cost import counted
@@ -246,9 +245,7 @@ class DriverRows:
 
     def run(self, work: Task) -> list[pa.RecordBatch]:
         """See :class:`Rows`."""
-        with ThreadPoolExecutor(self.n_threads) as threads, phase("wait"):
-            done = threads.map(lambda split: list(timed(work(self.make(split)), "work")), self.splits)
-            return [batch for batches in done for batch in batches]
+        return tasks.run_here(self.splits, lambda split: work(self.make(split)), self.n_threads)
 
 
 def _compose(work: Task, before: Task) -> Task:

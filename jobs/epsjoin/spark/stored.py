@@ -10,7 +10,6 @@ in a way to which the order and the cut of the batches do not matter.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +20,6 @@ from pyspark.sql import SparkSession
 from epsjoin.lake import parquet, slices
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File
-from epsjoin.lake.phases import phase, timed
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.job import Job
@@ -194,9 +192,6 @@ def scan_files(
         )
 
     if n_bytes <= MAX_HERE_BYTES * (IN_THREADS if threads > 1 else 1):
-        with ThreadPoolExecutor(threads) as pool, phase("wait"):
-            splits = plan_splits(files, columns, threads)
-            parts = list(pool.map(lambda split: list(timed(read(split), "work")), splits))
-        return [batch for part in parts for batch in part]
+        return tasks.run_here(plan_splits(files, columns, threads), read, threads)
     spark = session()
     return tasks.run_tasks(spark, plan_splits(files, columns, spark.sparkContext.defaultParallelism), read)

@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -18,7 +19,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 from epsjoin.lake.parquet import File
-from epsjoin.lake.phases import phase
+from epsjoin.lake.phases import phase, timed
 from epsjoin.lake.targets import Target
 from epsjoin.spark.cost import counted
 from epsjoin.spark.progress import progress_shown
@@ -148,6 +149,15 @@ def run_tasks(
         with progress_shown(spark), phase("wait"):
             taken = tried.collect()
         return [batch for given in taken for batch in take(given)]
+
+
+def run_here(
+    items: Sequence[Any], work: Callable[[Any], Iterable[pa.RecordBatch]], n_threads: int
+) -> list[pa.RecordBatch]:
+    """As :func:`run_tasks`, but on the driver, by threads, without a session."""
+    with ThreadPoolExecutor(n_threads) as pool, phase("wait"):
+        done = pool.map(lambda item: list(timed(work(item), "work")), items)
+        return [batch for batches in done for batch in batches]
 
 
 _WRAPPING = threading.Lock()

@@ -10,7 +10,6 @@ takes less time than to start a session.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -28,7 +27,6 @@ from epsjoin.kernels.ids import index_ids, rows_of
 from epsjoin.kernels.join.near_cells import NearCells
 from epsjoin.lake.arrow import pair_columns
 from epsjoin.lake.fingerprints import Fingerprints
-from epsjoin.lake.phases import phase, timed
 from epsjoin.lake.schemas import parse_ddl
 from epsjoin.lake.targets import Target
 from epsjoin.local.join.options import JoinOptions
@@ -103,7 +101,10 @@ def join_increment(job: Job, inputs: Fingerprints, row: Mapping[str, Any], into:
     is_small = before.bytes_read + points.n * 8 * (1 + len(reading.names)) <= MAX_HERE_BYTES
     if is_small:
         before, points = (replace(rows, n_cores=check_n_jobs(-1)) for rows in (before, points))
-    run: Runner = _run_here if is_small else partial(tasks.run_tasks, job.session())
+    threads = check_n_jobs(-1)
+    run: Runner = (
+        partial(tasks.run_here, n_threads=threads) if is_small else partial(tasks.run_tasks, job.session())
+    )
     placed = _find_placed(points, reading, changes.placed, run)
     shares = [Share(COPY, split) for split in before.splits()]
     options, cells = JoinOptions.of(lake.source.point_metric, 1, job.params.max_pairs, False, None), None
@@ -123,13 +124,6 @@ def join_increment(job: Job, inputs: Fingerprints, row: Mapping[str, Any], into:
         raise TableError(f"{counted(points.n, 'point')} were to be read, others were; run it again")
     counters |= {"rows": points.n, "placed": len(placed.ids), "gone": len(changes.gone)}
     return written._replace(counters=counters)
-
-
-def _run_here(items: Sequence[Any], work: Callable[[Any], Iterable[pa.RecordBatch]]) -> list[pa.RecordBatch]:
-    """Do the work on the driver, by a thread for each of its cores, without a session."""
-    with ThreadPoolExecutor(check_n_jobs(-1)) as threads, phase("wait"):
-        done = threads.map(lambda item: list(timed(work(item), "work")), items)
-        return [batch for batches in done for batch in batches]
 
 
 @contextmanager
