@@ -361,6 +361,7 @@ def test_draft__of_parquet_leaves_out_what_no_contract_can_type(tmp_path: Path) 
         "x": "number",
         "half": "number",
         "u": "integer",
+        "clock": "time",
         "none": "string",
         "when": "timestamp",
         "day": "date",

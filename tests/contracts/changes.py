@@ -31,6 +31,10 @@ def custom(body: Body, name: str, value: object) -> None:
     next(each for each in body["customProperties"] if each["property"] == name)["value"] = value
 
 
+def drop_custom(body: Body, name: str) -> None:
+    body["customProperties"] = [each for each in body["customProperties"] if each["property"] != name]
+
+
 def put(of: Callable[[Body, str], Body], name: str, /, **values: Any) -> Callable[[Body], None]:
     """A change of some keys of a column or a rule; None takes a key away."""
 

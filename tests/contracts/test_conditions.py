@@ -43,6 +43,11 @@ def test_filter__of_every_type(kind: str, condition: str, value: object, other: 
     assert sent.takes({"v": [value, other, None]}) == [True, False, False]
 
 
+def test_filter__takes_zero_with_a_sign_for_zero() -> None:
+    for condition, taken in (("v IN (0)", True), ("v NOT IN (0)", False), ("v = 0", True)):
+        assert Filter(condition, (("v", "number"),)).takes({"v": [-0.0, 0.0]}) == [taken, taken]
+
+
 LARGEST = 2**63 - 1
 
 
@@ -88,6 +93,7 @@ def test_filter__of_numbers_beyond_64_bits_or_those_of_a_double(
         "a = (SELECT 1)",
         "t.a = 1",
         "d = 1",
+        "a BETWEEN SYMMETRIC 5 AND 1",
         "a = 1; DROP TABLE points",
     ],
 )

@@ -144,6 +144,30 @@ def where(condition: object, **more: object) -> dict[str, Any]:
             {"schema.0.properties.0.quality": [VALUES]},
             "column lon: invalidValues is for strings and of severity error",
         ),
+        *(
+            (
+                {
+                    "schema.0.properties.0.logicalType": "string",
+                    "schema.0.properties.0.quality": [VALUES | {"arguments": arguments}],
+                },
+                "column lon: validValues must be a list of texts, not ",
+            )
+            for arguments in (
+                *({"validValues": values} for values in ([False, "SE"], [1.1], "NO", [])),
+                {"values": ["a"]},
+            )
+        ),
+        (
+            {
+                "schema.0.properties.0.logicalType": "string",
+                "schema.0.properties.0.quality": [VALUES, VALUES],
+            },
+            "column lon has more than one rule invalidValues",
+        ),
+        (
+            {"schema.0.properties.0.customProperties.0.value": ["coordinate"]},
+            "role must be one of payload, coord",
+        ),
         ({"schema.0.properties.0.logicalType": "string"}, "coordinate lon must be a number or an integer"),
         ({"schema.0.properties.0.customProperties.0.value": "x"}, "role must be one of payload, coordinate"),
         (
@@ -252,6 +276,10 @@ def test_load_source__joins_its_conditions(tmp_path: Path) -> None:
     assert source.condition == "`lat` IS NOT NULL AND (lat > 0 OR lon > 0)"
     assert source.filter is not None
     assert source.filter.takes({"lon": [1, 1, None], "lat": [None, -1, 1]}) == [False, True, True]
+    change = where("lat > 0 -- north", **{"schema.0.properties.1.required": False})
+    remarked = load_source(broken(tmp_path, change), "broken").filter
+    assert remarked is not None
+    assert remarked.takes({"lon": [1, 1, 1], "lat": [None, -1, 1]}) == [False, False, True]
 
 
 NASTY = (

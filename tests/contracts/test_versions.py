@@ -19,6 +19,7 @@ from tests.contracts.changes import (
     change,
     column,
     custom,
+    drop_custom,
     new_column,
     new_rule,
     put,
@@ -161,6 +162,24 @@ def test_check__asks_for_a_major_version_of_what_breaks_and_for_a_minor_one_of_w
     assert words in sentence
     assert f"{why} as version 1.0.0; undo it, or set the" in sentence
     assert f"version (now {version}) to {lowest} or above" in sentence
+
+
+def test_check__of_a_data_set_that_begins_to_be_matched_asks_for_a_major_version(tmp_path: Path) -> None:
+    for name in ("earthquakes", "iscgem"):
+        shutil.copy(CONTRACTS / f"{name}.odcs.yaml", tmp_path)
+    whole = (tmp_path / "earthquakes.odcs.yaml").read_text()
+    change(tmp_path, "earthquakes", lambda body: drop_custom(body, "match"))
+    change(tmp_path, "earthquakes", lambda body: body.update(version="1.0.0"))
+    publish(tmp_path)
+    (tmp_path / "earthquakes.odcs.yaml").write_text(whole)
+    change(tmp_path, "earthquakes", lambda body: body.update(version="1.0.0"))
+    (sentence,) = check(tmp_path)
+    assert "match was none and is " in sentence
+    assert "(now 1.0.0) to 2.0.0 or above" in sentence
+    (tmp_path / "iscgem.odcs.yaml").unlink()
+    assert any("earthquakes" in each and "iscgem" in each for each in check(tmp_path))
+    with pytest.raises(ContractError, match="iscgem"):
+        publish(tmp_path, ["earthquakes"])
 
 
 @pytest.mark.parametrize(("max_nodes", "version"), [(299, "2.0.0"), (301, "1.1.0")])

@@ -92,6 +92,15 @@ def test_snapshot_diff__compares_times_in_the_finer_of_two_units(old: str, new: 
     )
 
 
+def test_snapshot_diff__takes_a_time_in_nanoseconds_for_its_text(tmp_path: Path) -> None:
+    """As pandas writes times."""
+    times = pa.array([datetime(2024, 1, 1), datetime(2024, 1, 2)], pa.timestamp("ns"))
+    (tmp_path / "new.csv").write_text("id,t\n1,2024-01-01T00:00:00\n2,2024-01-02T00:00:00\n")
+    pq.write_table(pa.table({"id": [1, 2], "t": times}), tmp_path / "old.parquet")
+    found = snapshot_diff(tmp_path / "old.parquet", tmp_path / "new.csv", key="id")
+    assert (found.n_reformatted, len(found.updated)) == (2, 0)
+
+
 def test_snapshot_diff__names_a_list_only_where_it_differs() -> None:
     """In a row that differs elsewhere, a NaN within a list is the same as another."""
     nan, lists = float("nan"), pa.list_(pa.float64())

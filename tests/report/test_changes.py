@@ -140,7 +140,7 @@ def test_guard__says_what_was_held_and_accepted(example: Findings) -> None:
         rows = [{"check": "lost", "verdict": verdict, "against": "2023-05-04"} for verdict in verdicts]
         return sentences.guard(dataclasses.replace(example, guard=rows))
 
-    assert told("ok", "ok") == "The guard's 2 checks found nothing unusual."
+    assert told("ok", "ok") == "The guard's 2 checks found nothing above a limit."
     assert told("held", "ok") == "The guard made 2 checks: 1 held the snapshot."
     assert "1 would have held it, which the run accepted, 1 warned" in told("accepted", "warned")
     assert told() == ""

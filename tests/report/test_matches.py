@@ -120,6 +120,8 @@ def test_list_lacking__says_what_the_criteria_before_left(example: MatchFindings
         ("time", [6], "no record is within 30 s"),
         ("place", [3], "no record of those within 30 s is within 100 km"),
     ]
+    free = dataclasses.replace(example, criteria=[criterion("size", math.inf, "", (0, 0)), *example.criteria])
+    assert matches.list_lacking(free) == matches.list_lacking(example), "any size is within it"
     both = dataclasses.replace(example, how="outer", criteria=[criterion("time", 30.0, "s", (6, 2))])
     assert matches.list_lacking(both) == [("time", [6, 2], "no record is within 30 s")]
 

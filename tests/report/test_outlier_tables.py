@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 from epsjoin.findings import Findings
 from epsjoin.report import page, sentences
@@ -17,6 +18,14 @@ def test_page__lists_clusters_and_outliers(reader: Reader, example: Findings) ->
     assert f"1 PEG Pegasus latitude_deg -4.2 {near} 61.2 km 17.2 1 power HIGH , id 96088" in reader.words
     assert "2 X2 – – – 2.01 km 3.22 5 power – , id 96089" in reader.words
     assert "is_noise" not in reader.words
+
+
+def test_page__of_a_point_beside_equal_ones_has_an_infinite_factor(mapless: Findings) -> None:
+    first, second, *rest = mapless.outliers
+    tied = [{**row, "lof": math.inf, "k_distance": 1.0, "tied": (1, 2)} for row in (first, second)]
+    found = dataclasses.replace(mapless, outliers=[*tied, *rest])
+    assert "∞ 1 power HIGH" in Reader(page.render(found)).words
+    assert "ranks 1 to 2 (LOF ∞, k-distance 1)" in sentences.ties(found)
 
 
 def test_page__shows_no_coordinates_of_64_dimensions(mapless: Findings) -> None:

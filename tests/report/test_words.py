@@ -80,9 +80,19 @@ def test_words__show_a_dash_for_what_is_missing(missing: object) -> None:
         (words.tick(0.02), "0.02"),
         (words.tick(1e7), "10⁷"),
         (words.tick(2e7), "2×10⁷"),
+        (words.factor(1.234), "1.23"),
+        (words.factor(math.inf), "∞"),
+        (words.factor(None), "–"),
+        (words.cell(5432109.87), "5432109.87"),
+        (words.ticks([500_020, 500_040, 500_060]), ["500,020", "500,040", "500,060"]),
+        (words.ticks([5_432_050, 5_432_100]), ["5,432,050", "5,432,100"]),
+        (words.ticks([13.4001, 13.4002]), ["13.4001", "13.4002"]),
+        (words.ticks([0, 1e7, 2e7]), ["0", "10⁷", "2×10⁷"]),
+        (words.ticks([0, 0.25, 0.5]), ["0", "0.25", "0.5"]),
+        (words.ticks([7.0]), ["7"]),
     ],
 )
-def test_words__are_written_for_people(text: str, expected: str) -> None:
+def test_words__are_written_for_people(text: str | list[str], expected: str | list[str]) -> None:
     assert text == expected
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 from epsjoin.console import say
-from epsjoin.errors import TableError
+from epsjoin.errors import TableError, UnfitTableError
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Lake
 
@@ -25,10 +25,20 @@ def read_each_run(lake: Lake, table: str, read: Callable[[Lake, str], T], comman
     read : reads what is wanted of a run; it raises :class:`epsjoin.errors.TableError` to leave it out.
     command : name of the command, for what is printed.
 
+    Raises
+    ------
+    UnfitTableError
+        The data set is matched with another one, and has no clusters.
+
     Yields
     ------
     What ``read`` returned.
     """
+    if lake.source.match is not None:
+        raise UnfitTableError(
+            f"{lake.source.name} is matched with {lake.source.match.partner}, so it has no clusters; "
+            "epsjoin show prints the matches of a run"
+        )
     for run in slices.list_runs(lake, table):
         try:
             found = read(lake, run)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -48,13 +49,24 @@ def main(argv: Sequence[str]) -> int:
 
 def summarise(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
     """Yield the result of a run as lines of (name, text)."""
-    unit = lake.source.unit
     inputs = Fingerprints(lake, run)
-    known = ("snapshots", "points", "epsilon", "join_plan", "pairs", "clusters", "outliers")
-    try:
-        of = inputs.slices([*known, "changes", "cluster_events"])
-    except MissingSliceError:  # an older version has made the run
-        of = inputs.slices(known)
+    yield from _tell_matches(lake, inputs) if lake.source.match else _tell_clusters(lake, inputs)
+    yield from _tell_jobs_and_report(lake, run)
+
+
+def _tell_matches(lake: Lake, inputs: Fingerprints) -> Iterator[tuple[str, str]]:
+    """Tell of a run whose records were matched with those of another data set."""
+    of = inputs.slices(("snapshots", "points", "matches"))
+    yield from _tell_snapshot(lake, of)
+    found = slices.read_slice(lake, of["matches"], ["left_id", "right_id"])
+    alone = found["left_id"].null_count + found["right_id"].null_count
+    others = f"{counted(alone, 'record')} of either side without one"
+    partner = lake.source.match.partner if lake.source.match else ""
+    yield "matches", f"{words.count(found.num_rows - alone)} with {partner} ({others})"
+
+
+def _tell_snapshot(lake: Lake, of: Mapping[str, Slice]) -> Iterator[tuple[str, str]]:
+    """Tell what was read."""
     snapshots = slices.read_slice(lake, of["snapshots"]).to_pylist()
     yield "snapshot", ", ".join(row["source"] for row in snapshots)
     refused = sum(row["rows_quarantined"] for row in snapshots)
@@ -65,6 +77,17 @@ def summarise(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
         left_out = sum(row["rows_left_out"] for row in snapshots)
         others += f", {words.count(left_out)} left out, not: {condition}"
     yield "points", f"{words.count(n_points)} ({others})"
+
+
+def _tell_clusters(lake: Lake, inputs: Fingerprints) -> Iterator[tuple[str, str]]:
+    """Tell of a run whose points were clustered."""
+    unit = lake.source.unit
+    known = ("snapshots", "points", "epsilon", "join_plan", "pairs", "clusters", "outliers")
+    try:
+        of = inputs.slices([*known, "changes", "cluster_events"])
+    except MissingSliceError:  # an older version has made the run
+        of = inputs.slices(known)
+    yield from _tell_snapshot(lake, of)
     epsilon = slices.read_row(lake, of["epsilon"])
     yield "eps", f"{words.exact(epsilon['eps'], unit)}: {sentences.why_eps_briefly(epsilon)}"
     yield "join", sentences.how_joined(slices.read_row(lake, of["join_plan"]))
@@ -86,6 +109,10 @@ def summarise(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
         yield from _tell_what_is_new(lake, inputs, of["changes"], of["cluster_events"])
     for number, row in enumerate(_read_outliers(lake, of["outliers"], of["points"])):
         yield "top outliers" if number == 0 else "", _describe_outlier(row, unit, bool(lake.source.tree))
+
+
+def _tell_jobs_and_report(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
+    """Tell how long the jobs took, and where the report lies."""
     counters = (
         slices.read_slice(lake, Slice("job_metrics", run))
         .filter(pc.field("counter") == "seconds")
@@ -95,7 +122,7 @@ def summarise(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
     jobs = [job for job in jobs_of(lake.source.chain) if job in seconds]
     yield "seconds per step", ", ".join(f"{job} {seconds[job]:.0f}" for job in jobs)
     filesystem, folder = uris.filesystem_of(f"{lake.location('reports')}/run={run}")
-    for name in ("report.html", "clusters.png"):
+    for name in ("report.html", "clusters.png", "matches.png"):
         if filesystem.get_file_info(f"{folder}/{name}").is_file:
             yield "report" if name.endswith("html") else "picture", f"{folder}/{name}"
 
@@ -134,6 +161,7 @@ def _describe_outlier(row: dict[str, Any], unit: str, is_document: bool) -> str:
     names = " ".join(str(name) for name in row["names"] if name)
     how = f"{counted(row['degree'] - 1, 'neighbour')} within eps"
     if row["lof"] is not None:
-        how = f"LOF {row['lof']:.2f}, k-distance {words.measure(row['k_distance'], unit, digits=3)}"
+        lof = "∞" if row["lof"] == math.inf else f"{row['lof']:.2f}"
+        how = f"LOF {lof}, k-distance {words.measure(row['k_distance'], unit, digits=3)}"
     deviates = "" if is_document else f"; {row['dimensions']}"  # bins of histograms tell a person nothing
     return f"{row['rank']}. {row['id']} {names} ({how}{deviates})".replace("  ", " ")

@@ -141,8 +141,10 @@ def evaluate(tree: exp.Expr, column: Callable[[str], Values]) -> Values:
             if not all(isinstance(each, pa.Scalar) for each in listed):
                 raise UnknownFormError(tree.sql(Spark4))
             allowed = pa.array([_read_time(each, values.type).as_py() for each in listed]).cast(values.type)
+            if pa.types.is_floating(values.type):  # -0.0 is 0.0 to SQL
+                values, allowed = pc.add(values, 0.0), pc.add(allowed, 0.0)
             return pc.if_else(pc.is_valid(values), pc.is_in(values, value_set=allowed), None)
-        case exp.Between(this=this, args={"low": low, "high": high}):
+        case exp.Between(this=this, args={"low": low, "high": high}) if not tree.args.get("symmetric"):
             ends = exp.GTE(this=this, expression=low), exp.LTE(this=this, expression=high)
             return evaluate(exp.And(this=ends[0], expression=ends[1]), column)
         case exp.Unary(this=operand) | exp.IsNan(this=operand) if type(tree) in _FUNCTIONS:

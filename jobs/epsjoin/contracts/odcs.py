@@ -219,7 +219,8 @@ def to_column(file: Path, body: Mapping[str, Any], type_: str) -> Column:
 
 def _allowed_values(file: Path, body: Mapping[str, Any]) -> tuple[str, ...]:
     """The values allowed in a column, from its rule invalidValues."""
-    for rule in body.get("quality") or []:
+    rules = body.get("quality") or []
+    for rule in rules:
         if rule.get("metric") != "invalidValues" or rule.get("mustBe") != 0:
             raise ContractError(
                 f"{file}: column {body['name']}: invalidValues, mustBe 0, is the only rule known"
@@ -229,5 +230,14 @@ def _allowed_values(file: Path, body: Mapping[str, Any]) -> tuple[str, ...]:
                 f"{file}: column {body['name']}: invalidValues is for strings and of severity error; "
                 "a warning is a quality rule of the table"
             )
-        return tuple(map(str, (rule.get("arguments") or {}).get("validValues") or ()))
-    return ()
+    if len(rules) > 1:
+        raise ContractError(f"{file}: column {body['name']} has more than one rule invalidValues")
+    if not rules:
+        return ()
+    values = (rules[0].get("arguments") or {}).get("validValues")
+    if not isinstance(values, list) or not values or not all(isinstance(each, str) for each in values):
+        raise ContractError(
+            f"{file}: column {body['name']}: validValues must be a list of texts, not {values!r}; "
+            "YAML reads NO, 1.10 and others as something else unless they stand in quotes"
+        )
+    return tuple(values)

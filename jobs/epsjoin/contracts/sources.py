@@ -168,9 +168,10 @@ class SourceContract:
         Empty if every record is taken.
         """
         present = [f"`{name}` IS NOT NULL" for name in self.optional]
-        return " AND ".join(
-            [*present, f"({self.where})" if present else self.where] if self.where else present
-        )
+        if not self.where:
+            return " AND ".join(present)
+        end = "\n)" if "--" in self.where else ")"  # it may end in a comment
+        return " AND ".join([*present, f"({self.where}{end}"]) if present else self.where
 
     @property
     def filter(self) -> Filter | None:
@@ -275,7 +276,6 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
             )
         if role in MAX_DEGREES and list(roles.values()).count(role) > 1:
             refuse(f"two columns have the role {role}")
-        check_choice(f"{file}: column {name}", "role", role, ROLES)
     if not source.path:
         refuse("servers[0].path says where the snapshots lie; it is missing")
     if has_password(source.path):
@@ -335,7 +335,9 @@ def _own_properties(file: Path, body: Mapping[str, Any]) -> dict[str, Any]:
         raise ContractError(f"{file}: column {column}: unknown customProperties {strange}; known are {known}")
     if "max_nodes" in given and given.get("role") != ROLE:
         raise ContractError(f"{file}: column {column}: max_nodes is for a column of the role {ROLE}")
-    return {**OF_COLUMNS, **given}
+    found = {**OF_COLUMNS, **given}
+    check_choice(f"{file}: column {column}", "role", found["role"], ROLES)
+    return found
 
 
 def _to_source_column(file: Path, body: Mapping[str, Any], own: Mapping[str, Any]) -> Column:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from epsjoin.contracts.odcs import Column, read_contract
-from epsjoin.contracts.sources import GUARD, load_source
+from epsjoin.contracts.sources import GUARD, load_partner, load_source
 from epsjoin.contracts.tables import Rule, load_table
 from epsjoin.errors import ContractError
 
@@ -203,8 +203,8 @@ def changes_between(known: Shape, now: Shape) -> Iterator[Change]:
     was required and is optional. Other changes are minor.
     """
     is_source = now["of"] == "source"
-    for name in known["fixed"]:
-        before, after = known["fixed"][name], now["fixed"].get(name)
+    for name in known["fixed"] | now["fixed"]:
+        before, after = known["fixed"].get(name), now["fixed"].get(name)
         if before != after:
             yield Change("major", f"{name} was {_format(before)} and is {_format(after)}")
     for name in sorted(known["columns"].keys() | now["columns"].keys()):
@@ -347,6 +347,11 @@ def _read_shapes(contracts: Path, known: Mapping[str, Shape]) -> Read:
 
 def _shape_of_source(contracts: Path, name: str) -> Shape:
     source = load_source(contracts, name)
+    if source.match is not None:
+        try:
+            load_partner(contracts, source)
+        except ContractError as error:
+            raise ContractError(f"{name} is matched with {source.match.partner}: {error}") from error
     roles = dict.fromkeys(source.coordinates, "coordinate")
     roles |= {source.tree: "tree"}
     roles |= {source.latitude: "latitude", source.longitude: "longitude"}

@@ -29,7 +29,7 @@ _UNITS = ("s", "ms", "us", "ns")
 """Units of Arrow's timestamps, the coarsest first: the finer one of two holds the values of both, for as long
 as it reaches."""
 
-_TOO_FINE = re.compile(r":[0-9]{2}[.,][0-9]{7}")
+_TOO_FINE = re.compile(r":[0-9]{2}[.,][0-9]{6}0*[1-9]")
 """Matches times whose seconds have more digits than are read of them."""
 
 

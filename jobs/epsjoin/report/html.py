@@ -56,6 +56,7 @@ def _environment() -> Environment:
         count=words.count,
         measure=words.measure,
         exact=words.exact,
+        factor=words.factor,
         like=words.like,
         percent=words.percent,
         size=words.size,

@@ -16,7 +16,7 @@ from epsjoin.console import counted
 from epsjoin.findings import Intake, MatchFindings, Row
 from epsjoin.report import costs, html, sentences, summary, words
 from epsjoin.report.figures import charts, figure
-from epsjoin.report.figures.matches import draw_distances, draw_matches
+from epsjoin.report.figures.matches import draw_distances, draw_matches, has_coastlines
 
 TRENDS = {"records": "records", "matched": "with a match", "pairs": "matches", "unmatched": "without a match"}
 """Keys of ``MatchFindings.trends``, with their names on the page."""
@@ -126,7 +126,8 @@ def list_lacking(findings: MatchFindings) -> list[tuple[str, list[int], str]]:
         before = f" of those within {words.listed(within)}" if within else ""
         if any(numbers):
             rows.append((row["name"], numbers, f"no record{before} is within {limit}"))
-        within.append(limit)
+        if math.isfinite(row["eps"]):
+            within.append(limit)
     return rows
 
 
@@ -164,7 +165,8 @@ def _describe_map(findings: MatchFindings) -> str:
     if not findings.is_on_map:
         return ""
     sample = f"{words.count(n_drawn)} of {words.count(n)}. " if n_drawn < n else ""
+    coastlines = " Coastlines: Natural Earth, 1:110 million." if has_coastlines(findings) else ""
     return (
         f"{sample}A match is a line from the record of {findings.dataset}, a dot, to that of "
-        f"{findings.partner.dataset}. Coastlines: Natural Earth, 1:110 million."
+        f"{findings.partner.dataset}.{coastlines}"
     )

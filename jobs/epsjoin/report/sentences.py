@@ -173,7 +173,7 @@ def _say_score(row: Row) -> str:
     """Say what points that are tied have in common."""
     if row["lof"] is None:
         return "no LOF"
-    return f"LOF {words.measure(row['lof'], digits=3)}, k-distance {words.measure(row['k_distance'])}"
+    return f"LOF {words.factor(row['lof'])}, k-distance {words.measure(row['k_distance'])}"
 
 
 def cpu(findings: RunFindings) -> str:
@@ -298,7 +298,7 @@ def guard(findings: Findings) -> str:
         if verdict in verdicts
     ]
     if not told:
-        return f"The guard's {counted(len(verdicts), 'check')} found nothing unusual."
+        return f"The guard's {counted(len(verdicts), 'check')} found nothing above a limit."
     return f"The guard made {counted(len(verdicts), 'check')}: {', '.join(told)}."
 
 

@@ -6,6 +6,7 @@ import math
 import numbers
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from itertools import pairwise
 
 from epsjoin.findings import to_number
 
@@ -47,6 +48,11 @@ def measure(value: object, unit: str = "", digits: int = 4) -> str:
         else:
             text = _power(number, digits)
     return f"{text} {unit}" if unit else text
+
+
+def factor(value: object) -> str:
+    """Write a local outlier factor: ``1.23``; ``∞`` next to more equal points than count as neighbours."""
+    return "∞" if value == math.inf else measure(value, digits=3)
 
 
 def exact(value: object, unit: str = "") -> str:
@@ -126,14 +132,16 @@ def duration(value: object) -> str:
 
 
 def cell(value: object) -> str:
-    """Write a value of any column of the source: numbers to six digits, long text shortened."""
+    """Write a value of any column of the source: numbers to six digits, from 100,000 on to nine."""
     if value is None or value == "":
         return MISSING
     if isinstance(value, bool) or type(value).__name__ == "bool":
         return "yes" if value else "no"
     if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
         number = to_number(value)
-        return MISSING if number is None else f"{number:.6g}"
+        if number is None:
+            return MISSING
+        return f"{number:.6g}" if abs(number) < 1e5 else f"{number:.9g}"
     text = str(value)
     return text if len(text) <= MAX_CELL_LENGTH else text[: MAX_CELL_LENGTH - 1] + "…"
 
@@ -195,6 +203,18 @@ def degrees(value: float, positive: str, negative: str) -> str:
     if abs(value) < 1e-9:
         return "0°"
     return f"{abs(value):.8g}° {positive if value > 0 else negative}"
+
+
+def ticks(values: Sequence[float]) -> list[str]:
+    """Write the numbers at an axis as :func:`tick`, with as many digits as their distance asks for."""
+    distances = [abs(after - before) for before, after in pairwise(values)]
+    if not distances or not 0 < min(distances) < math.inf:
+        return [tick(value) for value in values]
+    largest, least = (math.floor(math.log10(each)) for each in (max(map(abs, values)), min(distances)))
+    digits = largest - least + 2
+    if digits <= 4:
+        return [tick(value) for value in values]
+    return [measure(value, digits=min(digits, 15)) for value in values]
 
 
 def tick(value: float) -> str:

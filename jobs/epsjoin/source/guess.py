@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date, datetime, time
 from decimal import Decimal
 from itertools import count, islice
 from pathlib import Path
@@ -270,6 +270,8 @@ def _classify_value(value: Any) -> tuple[str, Any]:
         return "timestamp", value
     if isinstance(value, date):
         return "date", value
+    if isinstance(value, time):
+        return "time", value
     if isinstance(value, str):
         kind = _classify_text(value)[0] if value[:1].isdigit() else "string"
         return (kind, value) if kind in ("date", "timestamp") else ("string", value)
@@ -292,6 +294,7 @@ def _conclude(name: str, values: _Values, n_records: int, is_text: bool) -> Gues
         ("boolean", kinds["boolean"]),
         ("date", kinds["date"]),
         ("timestamp", kinds["date"] + kinds["timestamp"]),
+        ("time", kinds["time"]),
     ):
         is_nan = kind == "number" and kinds["nan"] > 0 == n_values  # and nothing else
         least = (1 - MAX_ODD) * n_values if kind in ("integer", "number") else n_values

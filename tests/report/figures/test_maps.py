@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from epsjoin.findings import Findings
-from epsjoin.report.figures import base_map, figure, maps
+from epsjoin.report.figures import base_map, charts, figure, maps
 from tests.report.figures.seen import texts
 
 
@@ -116,6 +116,20 @@ def test_new_map__has_legend_and_degrees_within_the_picture_and_apart(
     assert 1 <= len(degrees) <= 8
     assert all(left.x1 < right.x0 for left, right in pairwise(degrees))
     assert 1 <= len(ax.get_yticklabels()) <= 8
+
+
+def test_draw_map__of_the_largest_numbers_is_drawn(example: Findings) -> None:
+    """As files of geographic systems have them for no data."""
+    points = np.array([[0.0, 0.0], [1.0, 2.0], [-1.7976931348623157e308, 1.7976931348623157e308]])
+    plain = dataclasses.replace(
+        example,
+        **{"is_geographic": False, "outliers": [], "map_points": points, "largest_clusters": []},
+        map_cluster_ids=np.full(3, -1),
+        k_distance=np.array([1.0, 1.7e308]),
+        k_distance_fraction=np.array([0.5, 1.0]),
+    )
+    for drawn in (maps.draw_map(plain), charts.draw_k_distances(plain)):
+        assert len(figure.to_png(drawn)) > 1000
 
 
 def test_draw_map__becomes_a_picture_where_points_are_many(example: Findings) -> None:

@@ -12,7 +12,7 @@ import pyarrow.fs as pafs
 import pytest
 
 from epsjoin.contracts.times import interval_of
-from epsjoin.errors import ArgumentError, DataRefusedError
+from epsjoin.errors import ArgumentError, DataRefusedError, NothingToDoError
 from epsjoin.spark.ingest import ingest, snapshot
 from epsjoin.spark.ingest.snapshot import find_snapshot
 from tests.spark.conftest import JobMaker
@@ -80,6 +80,15 @@ def test_find_snapshot__weeks_begin_with_the_weekday_of_the_runs_that_are_there(
         ArgumentError, match="run 2023-06-11 is not the first day of a week, .* run 2023-06-08"
     ):
         find_snapshot(replace(job, run="2023-06-11"))
+
+
+def test_find_snapshot__without_one_names_those_before_and_after(make_job: JobMaker, tmp_path: Path) -> None:
+    for day in ("2020-01-01", "2023-05-31", "2023-07-02", "2024-12-31"):
+        (tmp_path / f"{day}.csv").write_text(GOOD)
+    job = make_job(XY, path="{date}.csv", interval="month")
+    said = "the last one before is 2023-05-31, the first one after is 2023-07-02$"
+    with pytest.raises(NothingToDoError, match=said):
+        find_snapshot(job)
 
 
 def test_find_snapshot__passes_over_a_day_that_does_not_exist(make_job: JobMaker, tmp_path: Path) -> None:

@@ -14,10 +14,11 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
-from epsjoin.errors import ArgumentError, DataRefusedError, NothingToDoError
+from epsjoin.commands import clusters, show, trend
+from epsjoin.errors import ArgumentError, DataRefusedError, NothingToDoError, UnfitTableError
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
-from epsjoin.lake.slices import read_slice, write_slice
+from epsjoin.lake.slices import read_slice, table_of, write_slice
 from epsjoin.report.publish import publish
 from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.checks.verify import Request, verify_tables
@@ -129,6 +130,20 @@ def test_report__has_the_numbers_that_other_programs_found(whole: Job) -> None:
     assert [row["lacking"] for row in found.alone]
     assert found.partner.dataset == RIGHT
     assert found.unknown_columns == (), "columns with another name in the file are read, too"
+
+
+def test_show__of_matches_counts_them_and_trend_says_why_there_is_none(whole: Job) -> None:
+    metrics = table_of(whole.lake, "job_metrics", [{"job": "match", "counter": "seconds", "value": 2.0}])
+    write_slice(whole.lake, Slice("job_metrics", whole.run, also=(("job", "match"),)), metrics)
+    told = dict(show.summarise(whole.lake, whole.run))
+    assert told["seconds per step"] == "match 2"
+    found = gather_matches(whole)
+    alone = found.n_left_alone + found.n_right_alone
+    assert told["matches"] == f"{found.n_pairs:,} with iscgem ({alone:,} records of either side without one)"
+    assert "clusters" not in told
+    for read in (trend.read_runs, clusters.read_runs):
+        with pytest.raises(UnfitTableError, match="is matched with iscgem, so it has no clusters; "):
+            read(whole.lake)
 
 
 def test_report__draws_each_match_between_its_two_records(whole: Job) -> None:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
+from matplotlib.ticker import FixedLocator, Formatter, FuncFormatter, MaxNLocator
 from matplotlib.transforms import blended_transform_factory
 from numpy.typing import NDArray
 
@@ -115,11 +115,15 @@ def lines_between(
     return np.stack([begin, end, gap], axis=1).reshape(-1, 2), end
 
 
+_FARTHEST = 1e290
+"""Largest coordinate that is drawn; matplotlib computes with multiples of the sides of a map."""
+
+
 def find_extent(
     points: NDArray[np.float64], is_geographic: bool
 ) -> tuple[tuple[float, float], tuple[float, float]]:
     """Find the lower left and upper right corner of the map: the points with a margin, never an empty box."""
-    low, high = points.min(axis=0), points.max(axis=0)
+    low, high = np.clip([points.min(axis=0), points.max(axis=0)], -_FARTHEST, _FARTHEST)
     min_margin = 0.5 if is_geographic else np.maximum(np.abs(high) * 0.05, 1e-9)
     side = high - low
     margin = np.where(side > 0, side * 0.03, min_margin)
@@ -137,6 +141,16 @@ def _choose_aspect(is_geographic: bool, width: float, low: float, high: float) -
     return 1.0 if 0.25 <= (high - low) / width <= 1.5 else None
 
 
+class _Ticks(Formatter):
+    """Writes the numbers at an axis."""
+
+    def __call__(self, x: float, pos: int | None = None) -> str:  # noqa: ARG002 - matplotlib's signature
+        return words.tick(x)
+
+    def format_ticks(self, values: Sequence[float]) -> list[str]:
+        return words.ticks(values)
+
+
 def _draw_axes(ax: Axes, names: tuple[str, str], is_geographic: bool) -> None:
     x_name, y_name = names
     if not is_geographic:
@@ -144,7 +158,7 @@ def _draw_axes(ax: Axes, names: tuple[str, str], is_geographic: bool) -> None:
         ax.set_ylabel(clean_line(y_name, 60), parse_math=False)
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_locator(MaxNLocator(6))
-            axis.set_major_formatter(FuncFormatter(lambda value, _: words.tick(value)))
+            axis.set_major_formatter(_Ticks())
         if not y_name:
             ax.yaxis.set_visible(False)
         return

@@ -78,6 +78,7 @@ def draw_k_distances(findings: Findings) -> Figure:
     if not usable.any():
         return draw_note("The k-distance of no point is known.")
     percent, distance = 100 * findings.k_distance_fraction[usable], findings.k_distance[usable]
+    distance = np.minimum(distance, 1e250)  # the margins of matplotlib's axis must be numbers, too
     fig, ax = new_axes(2.6, left=0.6, top=0.3, width=NARROW_IN)
     ax.set_yscale("log")
     ax.set_xlim(0, 100)

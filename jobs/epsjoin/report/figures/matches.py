@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from numpy.typing import NDArray
 
 from epsjoin.findings import MatchFindings, Row
 from epsjoin.report import words
@@ -19,6 +20,7 @@ from epsjoin.report.figures.base_map import (
     put_legend,
     shift_longitudes,
 )
+from epsjoin.report.figures.coastlines import find_coastlines
 from epsjoin.report.figures.figure import (
     CAME,
     EXPECTED,
@@ -45,11 +47,11 @@ def draw_matches(findings: MatchFindings) -> Figure:
     if not findings.is_on_map:
         return draw_note("No criterion is a place, so there is no map.")
     pairs, left, right = findings.map_pairs, findings.map_left, findings.map_right
-    every = np.concatenate([pairs.reshape(-1, 2), left, right])
+    every = _places(findings)
     if not len(every):
         return draw_note("No records.")
-    ends, left, right = np.split(shift_longitudes(every), np.cumsum([2 * len(pairs), len(left)]))
-    fig, ax = new_map(AXES, True, *find_extent(np.concatenate([ends, left, right]), True))
+    fig, ax = new_map(AXES, True, *find_extent(every, True))
+    ends, left, right = np.split(every, np.cumsum([2 * len(pairs), len(left)]))
     n_drawn = len(pairs) + len(left) + len(right)
     size, as_image = float(np.clip(120 / np.sqrt(n_drawn), 1.6, 6)), n_drawn > MAX_MARKS
     lines, _ = lines_between(ends, is_geographic=True)
@@ -68,6 +70,18 @@ def draw_matches(findings: MatchFindings) -> Figure:
         handles.append(Line2D([], [], label=f"{words.count(number)} {clean_line(text, 30)}", **style))
     put_legend(ax, handles, 3)
     return fig
+
+
+def has_coastlines(findings: MatchFindings) -> bool:
+    """Whether coastlines are on the map of these findings."""
+    every = _places(findings)
+    return findings.is_on_map and bool(len(every)) and bool(find_coastlines(*find_extent(every, True)))
+
+
+def _places(findings: MatchFindings) -> NDArray[np.float64]:
+    """Places of the two records of each match, of the left and of the right records without one; (n, 2)."""
+    every = np.concatenate([findings.map_pairs.reshape(-1, 2), findings.map_left, findings.map_right])
+    return shift_longitudes(every) if len(every) else every
 
 
 @use_style

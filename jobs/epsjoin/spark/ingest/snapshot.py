@@ -64,7 +64,11 @@ def find_snapshot(job: Job) -> list[tuple[str, str]]:
     )
     within = [(day, name) for day, name in dated if begin.isoformat() <= day < end.isoformat()]
     if not within:
-        known = f"the nearest are {dated[0][0]} to {dated[-1][0]}" if dated else "there is none at all"
+        near = [
+            *[f"the last one before is {day}" for day, _ in dated if day < begin.isoformat()][-1:],
+            *[f"the first one after is {day}" for day, _ in dated if day >= end.isoformat()][:1],
+        ]
+        known = ", ".join(near) or "there is none at all"
         raise NothingToDoError(
             f"no snapshot of {source.name} is dated {begin} to {end} (end excluded); {known}"
         )

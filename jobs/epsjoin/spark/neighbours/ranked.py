@@ -77,6 +77,7 @@ class Usual(NamedTuple):
 
 
 def _format_tenths(values: NDArray[np.float64]) -> pa.Array:
-    """Format numbers with sign and one decimal; each distinct one once, because formatting is slow."""
+    """Format numbers with sign and one decimal, huge ones shortly; each distinct one once: that is slow."""
     rounded, at = np.unique(np.round(values, 1) + 0.0, return_inverse=True)  # + 0.0: never -0.0
-    return pa.array([f"{value:+.1f}" for value in rounded.tolist()], pa.string()).take(pa.array(at))
+    texts = [f"{value:+.1f}" if abs(value) < 1e9 else f"{value:+.3g}" for value in rounded.tolist()]
+    return pa.array(texts, pa.string()).take(pa.array(at))

@@ -186,10 +186,13 @@ def _adder(ids: Ints, numbers: NDArray[np.int8], names: Sequence[str], source: S
 
 
 def add_exactly(values: Sequence[float]) -> list[float]:
-    """Add numbers without rounding: a few numbers whose sum is exactly that of these."""
+    """Add numbers without rounding: a few numbers whose sum is exactly that of these; NaN beyond float64."""
     terms: list[float] = []
-    while rest := math.fsum([*values, *(-term for term in terms)]):
-        terms.append(rest)
+    try:
+        while rest := math.fsum([*values, *(-term for term in terms)]):
+            terms.append(rest)
+    except OverflowError:  # no number is the mean of such
+        return [math.nan]
     return terms
 
 
