@@ -223,7 +223,7 @@ screenshots: $(JOBS) ## the demo's report at two widths and its pictures, into d
 lock: ## new lock files from requirements/*.in (asks the package index)
 	$(PYTHON) -m venv .cache/lock && .cache/lock/bin/pip install --quiet uv
 	for name in pip jobs airflow library audit tour; do .cache/lock/bin/uv pip compile --quiet --upgrade \
-		--universal --python-version 3.11 --generate-hashes --no-annotate --no-header requirements/$$name.in -o requirements/$$name.txt; done
+		--universal --python-version 3.11 --generate-hashes --no-annotate --no-header requirements/$$name.in -o requirements/$$name.txt || exit; done
 
 clean: ## forget environments, caches, tables, the services' database
 	if [ -x .venv-airflow/bin/python ]; then bin/services down && bin/spark-cluster down; fi
@@ -257,7 +257,7 @@ $(TOUR): requirements/tour.txt requirements/pip.txt | machine
 	$(install)
 
 $(JARS): conf/delta-jars.sha256 $(JOBS)
-	env -u DELTA_JARS bin/fetch-delta-jars
+	env -u DELTA_JARS -u SPARK_JOB_VENV bin/fetch-delta-jars
 	@touch $@
 
 # jobs start without it, too, only later; bin/class-archive says what is wrong

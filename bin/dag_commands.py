@@ -1,4 +1,4 @@
-"""Airflow's own commands ``dags test``, which is also ``bin/airflow run``, and ``dags trigger``.
+"""Airflow's own commands ``dags test``, which ``bin/airflow run`` is, too, and ``dags trigger``.
 
 What they refuse, they say in one sentence. And a run that is triggered has the interval of its own date:
 Airflow 3.3 would ask for that of the present time (https://github.com/apache/airflow/pull/64740).
@@ -26,9 +26,11 @@ try:
     from airflow.cli.commands import dag_command
     from airflow.exceptions import DagNotFound, DagRunAlreadyExists, ParamValidationError
     from airflow.jobs.job import most_recent_job
+    from airflow.models import dagrun
     from airflow.models.dag import DagModel
     from airflow.sdk import DAG
     from airflow.sdk.exceptions import AirflowException
+    from airflow.sdk.timezone import utcnow
     from airflow.utils.cli import get_bagged_dag
     from airflow.utils.session import create_session
     from sqlalchemy import select
@@ -48,12 +50,18 @@ except KeyboardInterrupt:  # the imports take seconds
     print("airflow: interrupted; nothing was begun", file=sys.stderr)
     raise SystemExit(INTERRUPTED) from None
 
+_create_run = dagrun.get_or_create_dagrun
+
 
 def main(argv: Sequence[str]) -> int:
-    """Run ``airflow dags`` with these arguments; return its exit code."""
+    """Run ``airflow dags`` with these arguments, or ``run`` for ``test``; return its exit code."""
+    if argv[:1] == ["run"]:
+        argv = ["test", *argv[1:]]
+        sys.tracebacklimit = 0  # of what a task raises, the sentence is for people
     arguments = cli_parser.get_parser().parse_args(["dags", *argv])
     # Airflow's own have no such parameters: their names in its modules are the only place to give them
     local_client.trigger_dag = SimpleNamespace(trigger_dag=_trigger)  # type: ignore[assignment, attr-defined]
+    dagrun.get_or_create_dagrun = _begin_now
     sys.argv = ["airflow", "dags", *argv]
     try:
         conf = read_conf(arguments.conf)
@@ -61,10 +69,13 @@ def main(argv: Sequence[str]) -> int:
         dag_command.get_bagged_dag = partial(_find_dag, conf)  # type: ignore[attr-defined]
         signal.signal(signal.SIGINT, _interrupt)
         airflow.main()  # type: ignore[no-untyped-call]  # of Airflow
-    except SystemExit:
-        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+    except SystemExit as end:
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            return INTERRUPTED
+        if end.code != "DagRun failed":
             raise
-        return INTERRUPTED
+        print(f"airflow: {_describe_failed(arguments.dag_id)}", file=sys.stderr)
+        return 1
     except (DagRunAlreadyExists, NoIntervalError, ParamValidationError, Refusal) as error:
         print(f"airflow: {str(error).splitlines()[0]}", file=sys.stderr)  # the whole schema would follow
         return 2
@@ -109,6 +120,20 @@ def _check_scheduler(dag_id: str) -> None:
                 f"a scheduler runs, and would take over tasks of this run: trigger it by {AIRFLOW} dags "
                 f"trigger, or pause {dag_id} first by {AIRFLOW} dags pause"
             )
+
+
+def _begin_now(**asked: Any) -> dagrun.DagRun:
+    """Create the run of a test, as one that begins now: by that date ``housekeeping`` deletes runs."""
+    return _create_run(**asked | {"start_date": utcnow()})
+
+
+def _describe_failed(dag_id: str) -> str:
+    """Say which tasks of the last run of a DAG failed."""
+    last = select(dagrun.DagRun).where(dagrun.DagRun.dag_id == dag_id)
+    with create_session() as session:
+        run = session.scalars(last.order_by(dagrun.DagRun.start_date.desc()).limit(1)).one()
+        failed = ", ".join(task.task_id for task in run.get_task_instances() if task.state == "failed")
+        return f"run {run.logical_date:%Y-%m-%d} of {dag_id} failed in {failed}; the lines above say why"
 
 
 def _missing(dag_id: str) -> Refusal:

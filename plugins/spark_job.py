@@ -45,9 +45,9 @@ REFUSALS = {
     ),
     3: (
         "a table or the data was refused",
-        "the table quarantine (reason, source, line of every bad row), at guard (what differs from the run "
-        "before), at quality (what a gate found) and at the contract; clear ingest when the source is "
-        "repaired, or the task that the last line names",
+        "the refused records (bin/epsjoin quarantine --lake {lake} --dataset {dataset} --run {run}), at the "
+        "tables guard (what differs from the run before) and quality (what a gate found), and at the "
+        "contract; clear ingest when the source is repaired, or the task that the last line names",
     ),
     4: (
         "a budget would be exceeded",
@@ -55,7 +55,7 @@ REFUSALS = {
         "knowingly, with a higher limit",
     ),
 }
-"""Exit codes that a second try would not change: what happened, and where to look."""
+"""Exit codes that a second try would not change: what happened, and where to look (a format)."""
 
 
 def _read_retries() -> int:
@@ -255,6 +255,7 @@ class SparkJobOperator(SparkSubmitOperator):
             return AirflowSkipException(f"{what}: nothing to do (exit code {code}): {last}")
         if code in REFUSALS:
             happened, look = REFUSALS[code]
+            look = look.format(lake=self.lake, dataset=self.dataset, run=self.run)
             return AirflowFailException(f"{what}: {happened} (exit code {code}): {last}\nLook at {look}.")
         if code == -signal.SIGKILL:  # its last line is whatever it said before
             last = (

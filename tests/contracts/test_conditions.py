@@ -7,17 +7,18 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from epsjoin.contracts.conditions import Filter, UnknownFormError
 from tests.contracts.test_row_rules import CONDITIONS, ROWS, sqlite
+from tests.oracles import examples
 
 TYPES = (("a", "integer"), ("b", "integer"), ("c", "string"))
 MORE = ["a BETWEEN 1 AND b", "NOT a < b", "NOT (a < b OR c = 'x')", "a NOT BETWEEN -1 AND 2", "a IN (1, 2.0)"]
 
 
 @pytest.mark.parametrize("condition", [*CONDITIONS, *MORE])
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(rows=ROWS)
 def test_filter__takes_what_another_engine_takes(condition: str, rows: list[tuple[Any, ...]]) -> None:
     found = Filter(condition, TYPES)

@@ -11,13 +11,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.row_rules import Constraint, condition_of, constraints_of
 from epsjoin.contracts.tables import Rule, TableContract, load_table
 from epsjoin.paths import CONTRACTS
+from tests.oracles import examples
 
 OPTIONAL = frozenset({"a", "b", "c"})
 NUMBERS = st.none() | st.integers(-3, 3)
@@ -52,7 +53,7 @@ def sqlite(condition: str, rows: list[tuple[Any, ...]]) -> list[Any]:
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(rows=ROWS)
 def test_constraint__means_the_same_to_pyarrow_and_to_sql(
     condition: str, rows: list[tuple[int | None, int | None, str | None]]

@@ -7,11 +7,14 @@ import json
 import os
 import re
 import runpy
+import signal
 import sqlite3
 import stat
+import subprocess
 import sys
 import time
 from contextlib import closing
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -80,9 +83,14 @@ def test_fetch_delta_jars__has_nothing_to_do_when_the_checksums_match(tmp_path: 
 
 @pytest.fixture
 def fake_airflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An Airflow that prints its arguments and its environment, and a Python that runs no file."""
+    """An Airflow that prints its arguments and its environment, and a Python that runs no other file."""
     write_script(tmp_path / "venv/bin/airflow", '#!/bin/sh\necho "arguments: $*"\nenv\n')
-    python = f'#!/bin/sh\n[ "$1" = -c ] || exit 0\nexec {sys.executable} "$@"\n'
+    python = f"""#!/bin/sh
+    case $1 in
+    -c) exec {sys.executable} "$@" ;;
+    */standalone.py) shift; exec {tmp_path}/venv/bin/airflow "$@" ;;
+    esac
+    """
     write_script(tmp_path / "venv/bin/python", python)
     for line in (REPOSITORY / "conf" / "airflow.env").read_text().splitlines():
         if line and not line.startswith("#"):
@@ -178,7 +186,7 @@ def test_airflow__setup_makes_database_and_pools(monkeypatch: pytest.MonkeyPatch
 def test_airflow__run_is_dags_test_for_people(fake_airflow: Path) -> None:
     write_script(fake_airflow / "venv/bin/python", '#!/bin/sh\necho "python: $*"\nenv\n')
     lines = run("airflow", "run", "navaids", "2023-06-01", "--conf", '{"eps": 1}').stdout.splitlines()
-    assert lines[0] == f'python: {BIN}/dag_commands.py test navaids 2023-06-01 --conf {{"eps": 1}}'
+    assert lines[0] == f'python: {BIN}/dag_commands.py run navaids 2023-06-01 --conf {{"eps": 1}}'
     assert "AIRFLOW__LOGGING__LOG_FORMAT=%(message)s" in lines
     assert "EPSJOIN_RETRIES=0" in lines
 
@@ -193,7 +201,6 @@ def test_airflow__dags_with_a_date_go_by_our_own_way(fake_airflow: Path, command
 def test_airflow__housekeeping_deletes_what_is_old_in_lake_logs_and_database(
     fake_airflow: Path, fake_spark: FakeSpark
 ) -> None:
-    write_script(fake_airflow / "venv/bin/python", "#!/bin/sh\necho 2023-03-03\n")
     write_script(fake_spark.venv / "bin/python", '#!/bin/sh\necho "python: $*"\n')
     logs = {name: fake_airflow / "home/logs" / name / "attempt=1.log" for name in ("old", "new")}
     for age, file in zip((31, 29), logs.values(), strict=True):
@@ -202,11 +209,14 @@ def test_airflow__housekeeping_deletes_what_is_old_in_lake_logs_and_database(
         for path in (file, file.parent):
             os.utime(path, (time.time() - age * 86_400,) * 2)
     home = str(fake_airflow / "home")
-    lines = run("airflow", "housekeeping", "30", AIRFLOW_HOME=home, EPSJOIN_LAKE="file:///lake").stdout
-    assert lines.splitlines()[:2] == [
-        f"python: {BIN}/vacuum.py file:///lake 30",
-        "arguments: db clean --clean-before-timestamp 2023-03-03 --skip-archive --yes",
-    ]
+    days = {date.today() - timedelta(days=30)}
+    lines = run("airflow", "housekeeping", "030", AIRFLOW_HOME=home, EPSJOIN_LAKE="file:///lake").stdout
+    days.add(date.today() - timedelta(days=30))  # it may be midnight
+    vacuum, clean = lines.splitlines()[:2]
+    assert vacuum == f"python: {BIN}/vacuum.py file:///lake 030"
+    command, _, rest = clean.partition(" --clean-before-timestamp ")
+    assert command == "arguments: db clean"
+    assert rest in {f"{day} --skip-archive --yes" for day in days}
     assert not logs["old"].exists()
     assert logs["new"].exists()
     write_script(fake_spark.venv / "bin/python", "#!/bin/sh\necho there is no lake >&2\nexit 1\n")
@@ -215,10 +225,28 @@ def test_airflow__housekeeping_deletes_what_is_old_in_lake_logs_and_database(
     assert done.stdout.startswith("arguments: db clean "), "the rest is deleted all the same"
 
 
+def test_airflow__housekeeping_deletes_logs_where_they_are(fake_airflow: Path) -> None:
+    """In a folder of the person's own, which may be a link."""
+    old = fake_airflow / "disk" / "dag" / "attempt=1.log"
+    old.parent.mkdir(parents=True)
+    old.touch()
+    os.utime(old, (time.time() - 31 * 86_400,) * 2)
+    (fake_airflow / "logs").symlink_to(fake_airflow / "disk")
+    logs = str(fake_airflow / "logs")
+    run(
+        "airflow",
+        "housekeeping",
+        "30",
+        AIRFLOW__LOGGING__BASE_LOG_FOLDER=logs,
+        EPSJOIN_LAKE="s3://bucket/lake",
+    )
+    assert not old.exists()
+    assert old.parents[1].exists()
+
+
 def test_airflow__housekeeping_of_a_lake_elsewhere_leaves_its_files_and_deletes_the_rest(
     fake_airflow: Path,
 ) -> None:
-    write_script(fake_airflow / "venv/bin/python", "#!/bin/sh\necho 2023-03-03\n")
     done = run("airflow", "housekeeping", "30", EPSJOIN_LAKE="s3://user:hunter2@bucket/lake")
     assert done.stdout.splitlines()[0].startswith("arguments: db clean ")
     assert "the lake (s3) is not on this machine, its files stay" in done.stderr
@@ -231,7 +259,7 @@ def test_airflow__housekeeping_refuses_a_lake_that_is_no_uri(fake_airflow: Path)
     assert "EPSJOIN_LAKE must be a URI, such as file:///data/lake" in done.stderr
 
 
-@pytest.mark.parametrize("days", ["6", "0", "-1", "x"])
+@pytest.mark.parametrize("days", ["6", "0", "-1", "x", "999999"])
 def test_airflow__housekeeping_refuses_what_a_running_job_may_need(fake_airflow: Path, days: str) -> None:
     done = run("airflow", "housekeeping", days)
     assert (done.returncode, done.stdout) == (2, "")
@@ -256,6 +284,31 @@ def test_airflow__standalone_starts_its_services_by_this_script(fake_airflow: Pa
     assert lines == ["arguments: standalone", "arguments: scheduler --skip-serve-logs"]
 
 
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_airflow__standalone_ends_as_by_ctrl_c(asked: signal.Signals, tmp_path: Path) -> None:
+    """Airflow's own stops its services then, and by no other signal."""
+    (tmp_path / "airflow").mkdir()
+    (tmp_path / "airflow" / "__init__.py").touch()
+    (tmp_path / "airflow" / "__main__.py").write_text(
+        "import os, time\n"
+        "def main():\n"
+        "    try:\n"
+        f"        os.kill(os.getpid(), {asked})\n"
+        "        time.sleep(60)\n"
+        "    except KeyboardInterrupt:\n"
+        "        print('the services are stopped')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, BIN / "standalone.py", "standalone"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        check=False,
+        timeout=50,
+    )
+    assert (done.stdout, done.stderr) == ("the services are stopped\n", "")
+
+
 def test_airflow__standalone_asks_for_a_password_that_it_says_once_and_nobody_else_can_read(
     fake_airflow: Path, tmp_path: Path
 ) -> None:
@@ -273,6 +326,10 @@ def test_airflow__standalone_asks_for_a_password_that_it_says_once_and_nobody_el
     file.write_text("kept")
     assert run("airflow", "standalone", AIRFLOW_HOME=str(tmp_path / "home")).stdout == "False\n"
     assert file.read_text() == "kept"
+    own = tmp_path / "own" / "passwords.json"
+    name = "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"
+    said = run("airflow", "standalone", AIRFLOW_HOME=str(tmp_path / "home"), **{name: str(own)}).stdout
+    assert json.loads(own.read_text())["admin"] in said
 
 
 @pytest.mark.parametrize("command", ["setup", "standalone"])

@@ -10,16 +10,19 @@ import pytest
 from airflow.jobs.job import Job
 from airflow.models.backfill import InvalidBackfillConf
 from airflow.models.dag import DagModel
+from airflow.models.dagrun import DagRun
+from airflow.sdk.timezone import utcnow
 from airflow.utils.session import create_session
 from fastapi.testclient import TestClient
 from pendulum import duration
-from sqlalchemy import delete
+from sqlalchemy import delete, select
 
 import backfill
 import dag_commands
 from dags.doors import MONTHS, by_cli, by_rest
 from dags.fake_spark import REPOSITORY, FakeSpark
 from dags.in_process import Scheduler, runs_of
+from lake import find_lake_uri
 
 SCHEMA = (REPOSITORY / "jobs" / "epsjoin" / "params.schema.json").read_text(encoding="utf-8")
 
@@ -190,6 +193,30 @@ def test_test__beside_a_scheduler_is_refused_unless_the_dag_is_paused(
     finally:
         with create_session() as session:
             session.execute(delete(Job).where(Job.job_type == "SchedulerJob"))
+
+
+def test_run__that_fails_says_so_without_a_trace_and_began_when_it_was_made(
+    scheduler: Scheduler,
+    fake_spark: FakeSpark,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """``housekeeping`` deletes runs by when they began, and Airflow says a test does at its logical date."""
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setattr(sys, "tracebacklimit", 1000, raising=False)
+    fake_spark.ends("ingest", 3, "epsjoin: too many records were refused")
+    began = utcnow()
+    assert dag_commands.main(["run", "navaids", MONTHS[0]]) == 1
+    said = capsys.readouterr()
+    assert said.err.splitlines()[-1] == (
+        f"airflow: run {MONTHS[0]} of navaids failed in ingest; the lines above say why"
+    )
+    assert f"bin/epsjoin quarantine --lake {find_lake_uri()} --dataset navaids --run {MONTHS[0]}" in said.out
+    assert 'File "' not in said.out + said.err
+    with create_session() as session:
+        (run,) = session.scalars(select(DagRun).where(DagRun.dag_id == "navaids"))
+        assert run.start_date is not None
+        assert run.start_date >= began
 
 
 def test_trigger__refuses_a_lake_that_is_none_and_a_run_that_is_there(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -16,11 +17,15 @@ _INTERRUPTED = """
 import os, signal, subprocess, sys
 import dag_commands
 
+during = sys.argv[1]
+
 def work():
-    if sys.argv[1] == "job":
-        job = subprocess.Popen(["sleep", "600"])
+    if during == "job":
+        wait = "import time; time.sleep(600)"
+        job = subprocess.Popen([sys.executable, "-c", wait, "spark-submit"], stderr=subprocess.DEVNULL)
     os.kill(os.getpid(), signal.SIGINT)
-    job.wait()
+    with open(during, "w") as ended:
+        ended.write(str(job.wait()))
     print("the task has failed", file=sys.stderr)
     raise SystemExit(1)
 
@@ -31,9 +36,12 @@ raise SystemExit(dag_commands.main(["test", "navaids", "2023-06-01"]))
 
 
 @pytest.mark.parametrize("during", ["job", "no job"])
-def test_airflow_run__that_is_interrupted_ends_with_its_job_and_one_sentence(during: str) -> None:
+def test_airflow_run__that_is_interrupted_ends_with_its_job_and_one_sentence(
+    during: str, tmp_path: Path
+) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _INTERRUPTED, during],
+        cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": f"{BIN}:{REPOSITORY}/plugins"},
         capture_output=True,
         text=True,
@@ -42,6 +50,9 @@ def test_airflow_run__that_is_interrupted_ends_with_its_job_and_one_sentence(dur
     )
     assert done.returncode == 130
     assert done.stderr == "airflow: interrupted; the same command again makes the run anew\n"
+    ended = tmp_path / "job"
+    assert ended.exists() == (during == "job")
+    assert not ended.exists() or ended.read_text() == f"{-signal.SIGINT}"
 
 
 @pytest.mark.parametrize(("script", "who"), [("backfill.py", "backfill"), ("dag_commands.py", "airflow")])

@@ -125,6 +125,11 @@ def test_service__starts_a_cluster_of_one_machine_on_loopback(
     assert environment["SPARK_LOCAL_IP"] == "127.0.0.1", "that of the web pages"
     assert "PYTHONPATH" not in environment
     assert "crypto" not in settings, "nobody else sees the loopback device"
+    filtering = "org.apache.spark.ui.JWSFilter"
+    assert f"spark.ui.filters {filtering}\n" in settings, "nobody has a token for its pages"
+    (secret,) = re.findall(rf"^spark\.{filtering}\.param\.secretKey (\S+)$", settings, re.MULTILINE)
+    assert len(secret) >= 32
+    assert "spark.master.rest.enabled false\n" in settings, "its REST server has no login"
 
 
 @pytest.mark.parametrize(("part", "port"), [("master", 7077), ("worker", 7078)])

@@ -92,6 +92,17 @@ def test_begin__of_a_column_that_is_there_in_other_letters_says_so(
         delta_log.pin_versions(lake, "merge_join")
 
 
+def test_begin__of_a_column_that_the_contract_calls_otherwise_says_so(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((1, 2, 0.5)))
+    where = lake.schema("pairs").get_field_index("distance")
+    schema = lake.schema("pairs").set(where, pa.field("meters", pa.float64(), nullable=False))
+    monkeypatch.setattr(Lake, "schema", lambda *_: schema)
+    with pytest.raises(UnfitTableError, match="pairs: its rows have no column meters, which the"):
+        delta_log.pin_versions(lake, "merge_join")
+
+
 def test_begin__of_a_job_under_an_older_contract_the_commit_is_refused(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from deltalake import DeltaTable, Field
+from deltalake.schema import PrimitiveType
 
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Lake, Slice
@@ -26,6 +28,15 @@ def test_questions__are_about_the_slice_in_the_version_that_is_named(lake: Lake)
     assert [questions(lake).number(query) for query in (count, largest)] == [3.0, 9.0]
     assert [before.number(query) for query in (count, largest)] == [1.0, 6.0]
     assert questions(lake).number("SELECT MAX(right_id) FROM pairs WHERE left_id = 0") is None
+
+
+@pytest.mark.parametrize("foreign", ['inch"es', 'x"FROM"all_pairs"WHERE"left_id"IS/**/NULL--'])
+def test_questions__take_the_name_of_no_column_for_sql(lake: Lake, foreign: str) -> None:
+    """A column that somebody adds to a table may have any name."""
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((5, 6, 0.25)))
+    DeltaTable(lake.location("pairs")).alter.add_columns(Field(foreign, PrimitiveType("string")))
+    assert questions(lake).number("SELECT COUNT(*) FROM pairs") == 1.0
+    assert questions(lake).number("SELECT MAX(right_id) FROM pairs") == 6.0
 
 
 def test_questions__that_cannot_be_answered_say_so(lake: Lake) -> None:

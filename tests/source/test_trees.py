@@ -6,13 +6,14 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin import Trees
 from epsjoin.contracts.odcs import Column
 from epsjoin.source.trees import count_nodes, read_document
 from epsjoin.source.values import kind_of
+from tests.oracles import examples
 
 OBJECT, TEXT = (Column("doc", kind, max_nodes=9) for kind in ("object", "string"))
 DEEP = "[" * 100_000 + "]" * 100_000
@@ -61,7 +62,7 @@ def test_read_document__refuses_a_number_in_a_column_of_texts() -> None:
     assert read_document(TEXT, 3) == (None, "doc: not of type string: '3'")
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(DOCUMENTS)
 def test_read_document__is_what_the_library_reads_with_as_many_nodes(value: Any) -> None:
     """A text stays as it is, a value becomes one: of the same tree, whose nodes were counted right."""

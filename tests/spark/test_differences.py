@@ -94,6 +94,25 @@ def test_snapshot_diff__refuses_what_cannot_be_compared(spark: SparkSession) -> 
         epsjoin.spark.snapshot_diff(old, old, key="a", columns=5)
 
 
+def test_snapshot_diff__compares_texts_by_their_bytes_whatever_their_collation(spark: SparkSession) -> None:
+    """By a collation that takes A for a, a row differed and none of its columns did."""
+    collated = "a string COLLATE UTF8_LCASE, t string COLLATE UTF8_LCASE"
+    old = spark.createDataFrame([("a", "x"), ("b", "x"), ("c", "x")], collated)
+    new = spark.createDataFrame([("A", "x"), ("b", "X"), ("c", "x")], collated)
+    found = epsjoin.spark.snapshot_diff(old, new, key="a").collect()
+    assert sorted((row.a, row.kind, row["columns"]) for row in found) == [
+        ("A", "inserted", None),
+        ("a", "deleted", None),
+        ("b", "updated", ["t"]),
+    ]
+
+
+def test_snapshot_diff__refuses_a_key_that_is_a_map(spark: SparkSession) -> None:
+    frame = spark.range(3).selectExpr("map(id, id) AS m", "id")
+    with pytest.raises(ArgumentError, match="the key column 'm' is map<bigint,bigint>, which cannot be"):
+        epsjoin.spark.snapshot_diff(frame, frame, key="m")
+
+
 def test_snapshot_diff__takes_columns_of_any_name(spark: SparkSession) -> None:
     """Names with dots and backticks, those that are used within, and upper and lower case."""
     names = ["_digest", "a.b", "c`d", "_old", "Kind"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -135,15 +136,51 @@ def test_knn_join__refuses_frames_of_other_dimensions(spark: SparkSession) -> No
             epsjoin.spark.knn_join(left, others, 1, columns="x0", right_columns=columns)
 
 
-def test_knn_join__refuses_a_left_frame_that_changes_while_it_is_joined(
-    spark: SparkSession, tmp_path: Path
+@pytest.mark.parametrize("changing", ["left", "right"])
+def test_knn_join__refuses_a_frame_that_changes_while_it_is_joined(
+    spark: SparkSession, tmp_path: Path, changing: str
 ) -> None:
-    rows = shrinking_frame(spark, tmp_path / "readings")
-    left, right = (frame.selectExpr("id", "cast(id AS double) AS x0") for frame in (rows, spark.range(5)))
+    rows = {"left": spark.range(5), "right": spark.range(5)}
+    rows[changing] = shrinking_frame(spark, tmp_path / "readings")
+    left, right = (frame.selectExpr("id", "cast(id AS double) AS x0") for frame in rows.values())
     with pytest.raises(
         DataRefusedError, match="were 9 rows when they were counted, [78] when they were read"
     ):
         epsjoin.spark.knn_join(left, right, 2, columns="x0")
+
+
+def test_names_in_the_right_frame__are_taken_as_they_are(spark: SparkSession) -> None:
+    """What is empty was taken for that of the left frame."""
+    frame, given = frame_of(spark, LATTICE), {"columns": columns_of(LATTICE)}
+    functions = (
+        partial(epsjoin.spark.similarity_join, frame, eps=1.0, **given),
+        partial(epsjoin.spark.estimate, frame, eps=1.0, **given),
+        partial(epsjoin.spark.knn_join, frame, k=1, **given),
+    )
+    for function in functions:
+        with pytest.raises(ArgumentError, match="right_id is for a join of two frames: give right, too"):
+            function(right=None, right_id="key")
+        with pytest.raises(ArgumentError, match="columns must .* at least one"):
+            function(right=frame, right_columns=[])
+    with pytest.raises(ArgumentError, match="the frame has no column ''"):
+        epsjoin.spark.bestmatch_join(frame, frame, eps=1.0, right_id="", **given)
+
+
+@pytest.mark.parametrize("function", [epsjoin.spark.estimate, epsjoin.spark.bestmatch_join])
+def test_cuts__are_checked_before_rows_are_counted(spark: SparkSession, function: Any) -> None:
+    frame, names = frame_of(spark, LATTICE), columns_of(LATTICE)
+    for cuts, sentence in (
+        ("regular", "cuts must be epsjoin.Cuts, "),
+        (Cuts(seed=2**63), "seed of cuts"),
+    ):
+        with pytest.raises(ArgumentError, match=sentence):
+            function(frame, right=frame, eps=1.0, columns=names, cuts=cuts)
+
+
+def test_bestmatch_join__takes_a_limit_of_any_number(spark: SparkSession) -> None:
+    frame, names = frame_of(spark, LATTICE), columns_of(LATTICE)
+    found = epsjoin.spark.bestmatch_join(frame, frame, eps=0.75, columns=names, max_candidates=math.inf)
+    assert {row.left_id for row in found.collect()} == set(range(len(LATTICE)))
 
 
 def test_knn_join__takes_a_session_that_passes_large_texts(spark: SparkSession) -> None:

@@ -112,10 +112,23 @@ def _sync_contract(opened: DeltaTable, lake: Lake, table: str) -> tuple[DeltaTab
     -------
     tuple
         The log, and the names of constraints that it does not have since rows break them.
+
+    Raises
+    ------
+    UnfitTableError
+        The rows lack a column that the contract requires, or have it in other letters.
     """
     for log in newest(opened, table):
         present = {field.name for field in log.schema().fields}
-        new = [field for field in lake.schema(table) if field.nullable and field.name not in present]
+        absent = [field for field in lake.schema(table) if field.name not in present]
+        new = [field for field in absent if field.nullable]
+        lost = [field.name for field in absent if not field.nullable]
+        if lost:
+            raise UnfitTableError(
+                f"{table}: its rows have no column {', '.join(lost)}, which the contract requires; name the "
+                "columns in the contract as they were, or use another lake (or remove the data set's folder "
+                "from this one, with all its runs)"
+            )
         if not new:
             break
         renamed = [field.name for field in new if field.name.lower() in map(str.lower, present)]

@@ -99,8 +99,13 @@ class Questions:
             raise UnansweredError(str(error)) from error
 
 
+def _quote(name: str) -> str:
+    """A name as SQL has it: a column that somebody added may have any, and is no part of a query."""
+    return '"' + name.replace('"', '""') + '"'
+
+
 def _plain_column(field: Field) -> str:
     """A column with one NaN only: to the engine a negative NaN is another one, and below all numbers."""
-    name = f'"{field.name}"'
+    name = _quote(field.name)
     is_double = field.type == PrimitiveType("double")
     return f"nanvl({name}, CAST('NaN' AS DOUBLE)) AS {name}" if is_double else name

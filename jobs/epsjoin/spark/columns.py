@@ -119,12 +119,21 @@ def points_of_both(
     Raises
     ------
     ArgumentError
-        See :func:`points_of`; or the points of both have different numbers of columns.
+        See :func:`points_of`; or the points of both have different numbers of columns; or names in ``right``
+        are given, and no frame.
     """
-    points = points_of(left, columns, id_, metric)
     if right is None:
-        return points, None
-    others = points_of(right, right_columns or columns, right_id or id_, metric)
+        for name, given in (("right_columns", right_columns), ("right_id", right_id)):
+            if given is not None:
+                raise ArgumentError(f"{name} is for a join of two frames: give right, too")
+        return points_of(left, columns, id_, metric), None
+    points = points_of(left, columns, id_, metric)
+    others = points_of(
+        right,
+        columns if right_columns is None else right_columns,
+        id_ if right_id is None else right_id,
+        metric,
+    )
     sides = {"left": points.reading.dimensions, "right": others.reading.dimensions}
     check_dimensions(**{side: n for side, n in sides.items() if n is not None})
     return points, others

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 
@@ -9,7 +10,14 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import BinaryType, StructField, StructType
+from pyspark.sql.types import (
+    BinaryType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+    VariantType,
+)
 
 from epsjoin.digests import UNKEYED, check_types, digest_table
 from epsjoin.errors import ArgumentError
@@ -20,6 +28,9 @@ from epsjoin.spark.names import folding, list_names
 
 _RESULT = ("kind", "columns", "before", "now")
 """Columns of the result besides the key."""
+
+_COLLATION = re.compile(r" collate \w+")
+"""What the name of a type of texts says of how they are ordered."""
 
 
 def snapshot_diff(
@@ -51,7 +62,8 @@ def snapshot_diff(
     Notes
     -----
     Only keys and digests of 128 bits go through the join; rows are fetched for what differs alone. See
-    :func:`epsjoin.snapshot_diff` for files, for rows with another key, and for what a digest may miss.
+    :func:`epsjoin.snapshot_diff` for files, for rows with another key, and for what a digest may miss. Texts
+    are compared, and returned, as their bytes are, whatever their collation.
     """
     for label, frame in (("old", old), ("new", new)):
         if not isinstance(frame, DataFrame):
@@ -73,8 +85,11 @@ def snapshot_diff(
     chosen = both if columns is None else list_names("columns", columns, least=0)
     rest = list({fold(name): name for name in chosen if fold(name) not in folded}.values())
     one, other = (_select(frame, label, keys, rest, fold) for frame, label in ((old, "old"), (new, "new")))
+    for name, field in zip(keys, other.schema, strict=False):
+        if isinstance(field.dataType, MapType | VariantType):
+            raise ArgumentError(f"the key column {name!r} is {_kind(field)}, which cannot be compared")
     for name, mine, theirs in zip((*keys, *rest), one.schema, other.schema, strict=True):
-        kinds = [field.dataType.simpleString() for field in (mine, theirs)]
+        kinds = [_kind(field) for field in (mine, theirs)]
         if kinds[0] != kinds[1]:
             raise ArgumentError(
                 f"column {name!r} is {kinds[0]} in old and {kinds[1]} in new; cast one of them"
@@ -112,6 +127,10 @@ def snapshot_diff(
     )
 
 
+def _kind(field: StructField) -> str:
+    return field.dataType.simpleString()
+
+
 def _select(
     frame: DataFrame, label: str, keys: list[str], rest: list[str], fold: Callable[[str], str]
 ) -> DataFrame:
@@ -123,7 +142,11 @@ def _select(
         if len(named) != 1:
             what = "several columns" if named else "no column"
             raise ArgumentError(f"{label} has {what} {name!r}; it has {', '.join(frame.columns)}")
-        selected.append(F.col(quoted(named[0])).alias(number))
+        column, kind = F.col(quoted(named[0])), frame.schema[named[0]].dataType
+        plain = _COLLATION.sub("", kind.simpleString())
+        if plain != kind.simpleString() and isinstance(kind, StringType):
+            column = column.cast(plain)
+        selected.append(column.alias(number))
     return frame.select(*selected)
 
 

@@ -20,7 +20,7 @@ from epsjoin.spark import scan
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.columns import column_of_ids
 from epsjoin.spark.frames import similarity_join
-from epsjoin.spark.join.frames import check_max_pairs, target_at
+from epsjoin.spark.join.frames import check_limit, target_at
 from epsjoin.spark.join.pairs import PAIRS
 from epsjoin.spark.join.records import Compare, bring_records, compare_records
 from epsjoin.spark.persist import materialize, persist_until
@@ -66,7 +66,7 @@ def edit_join(
     into = None if to is None else target_at(to)
     if into is not None:
         transactions.check_replaceable(into)
-    max_pairs = check_max_pairs(max_pairs)
+    max_pairs = check_limit("max_pairs", max_pairs)
     texts = frame.select(column_of_ids(frame, id), F.col(column).alias("text"))
     with ExitStack() as done:
         packed = FrameRows(texts).map(_packer(metric.pack), f"id long, record {metric.record}, point binary")

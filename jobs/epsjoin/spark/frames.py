@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 
 from numpy.typing import ArrayLike
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Observation
 from pyspark.sql import functions as F
 
 from epsjoin.errors import ArgumentError
@@ -23,14 +24,14 @@ from epsjoin.spark.columns import points_of, points_of_both
 from epsjoin.spark.join.frames import (
     MAX_PAIRS,
     begin_growing,
-    check_max_pairs,
+    check_limit,
     join_by_files,
     join_by_shuffle,
     join_planned,
     join_points,
     target_at,
 )
-from epsjoin.spark.join.plan import plan_frames, plan_pairs
+from epsjoin.spark.join.plan import check_cuts, plan_frames, plan_pairs
 from epsjoin.spark.join.replicate import MAX_FILES, n_files
 from epsjoin.spark.join.semi import Sides, keep_rows
 from epsjoin.spark.neighbours.rank import rank_points
@@ -197,7 +198,7 @@ def knn_join(
     DataRefusedError
         A point of the sample has another number of dimensions than most, a coordinate that is null or not
         finite, or one for which the metric is not defined. Of other rows this fails a task, and Spark's error
-        has our sentence in it. Or ``left`` had another number of rows when it was read again.
+        has our sentence in it. Or a frame had another number of rows when it was read again.
 
     See Also
     --------
@@ -222,9 +223,19 @@ def knn_join(
     if queries.reading.dimensions is not None:
         check_dimensions(left=queries.reading.dimensions, right=sample.shape[1])
     queries, points = (each.of_dimensions(sample.shape[1]) for each in (queries, points))
+    read = Observation()
+    if right is not None:
+        observed = points.frame.observe(read, F.count("*").alias("n"))
+        points = replace(points, make_frame=lambda: observed)
     near = search_nearest(None if right is None else queries, points, sample, k, chosen)
     found = near.withColumnsRenamed({"id": "left_id", "neighbour": "right_id"})
-    return materialize(found, lambda n: refuse_changed(queries.n, n / k))
+
+    def check(n: int) -> None:
+        refuse_changed(queries.n, n / k)
+        if right is not None:
+            refuse_changed(points.n, read.get["n"])
+
+    return materialize(found, check)
 
 
 def similarity_join(
@@ -366,24 +377,17 @@ def similarity_join(
         if others is None and isinstance(plan, JoinPlan) and n_files(points, plan) <= MAX_FILES:
             return join_by_files(points, plan, into, max_pairs, growing)
         return join_by_shuffle(points, others, plan, into, max_pairs, growing)
-    pairs = to_frame(join_planned(points, others, plan, max_pairs))
-    if others is None:
-        return pairs
-    missing = F.lit(None).cast("long")
-    whole = pairs
-    if how in ("left", "outer"):
-        alone = points.frame.join(pairs.select(F.col("left_id").alias("id")), "id", "left_anti")
-        whole = whole.union(alone.select("id", missing, F.lit(None).cast("double")))
-    if how in ("right", "outer"):
-        alone = others.frame.join(pairs.select(F.col("right_id").alias("id")), "id", "left_anti")
-        whole = whole.union(alone.select(missing, "id", F.lit(None).cast("double")))
-    return whole
+    rows = to_frame(join_planned(points, others, plan, max_pairs))
+    for side, ids in (("left", points), ("right", others)):
+        if ids is not None and how in (side, "outer"):
+            named, given = f"{side}_id", F.col("id")
+            whole = rows.join(ids.frame.select("id"), F.col(named) == given, "full")
+            # an id without a pair comes from the frame; a row that the other side has left alone has none
+            rows = whole.withColumn(named, F.coalesce(given, named)).drop("id")
+    return rows
 
 
 def _check_join(cuts: Cuts | None, max_pairs: float) -> int:
     """Check the arguments of every join, before rows are counted; return ``max_pairs``."""
-    if not isinstance(cuts, Cuts | None):
-        raise ArgumentError(f"cuts must be epsjoin.Cuts, not {cuts!r}")
-    if cuts is not None and cuts.seed >= 2**63:
-        raise ArgumentError(f"the seed of cuts must be below 2**63 on Spark, not {cuts.seed}")
-    return check_max_pairs(max_pairs)
+    check_cuts(cuts)
+    return check_limit("max_pairs", max_pairs)

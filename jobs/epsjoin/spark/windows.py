@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from epsjoin.contracts.sources import load_source
-from epsjoin.errors import ArgumentError, DataRefusedError
+from epsjoin.errors import ArgumentError, DataRefusedError, MissingSliceError
 from epsjoin.lake import slices, uris
 from epsjoin.lake.arguments import parse_run
 from epsjoin.lake.lake import Lake
@@ -132,7 +132,7 @@ def value_window(
     ArgumentError
         The contract does not call the column windowed; ``runs`` or ``run`` is not valid.
     TableError
-        There is no lake.
+        There is no lake, or it has no values of the data set.
 
     Notes
     -----
@@ -148,6 +148,8 @@ def value_window(
         )
     run = parse_run(run, "run")
     n = opened.source.window_runs if runs is None else check_count("runs", runs, 1)
+    if not slices.list_runs(opened, "value_counts"):
+        raise MissingSliceError(f"value_counts of {dataset} has no run in {lake}; run ingest first")
     window = ValueWindow(n)
     for batch in read_batches(opened, run, column, n + 1):  # the first one leaves at once
         window.push(batch)

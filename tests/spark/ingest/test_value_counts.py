@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import epsjoin.spark
-from epsjoin.errors import ArgumentError, DataRefusedError
+from epsjoin.errors import ArgumentError, DataRefusedError, MissingSliceError
 from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
@@ -152,6 +152,8 @@ def test_value_window__names_what_is_wrong(job: Job) -> None:
     ):
         with pytest.raises(ArgumentError, match=sentence):
             epsjoin.spark.value_window(*place, run, column, runs=runs, contracts=job.lake.contracts)
+    with pytest.raises(MissingSliceError, match="value_counts of tiny has no run in .*; run ingest first"):
+        epsjoin.spark.value_window(*place, "2023-06-01", "kind", contracts=job.lake.contracts)
 
 
 @pytest.mark.long

@@ -17,7 +17,7 @@ from epsjoin.lake import transactions, uris
 from epsjoin.lake.sample import Sample
 from epsjoin.lake.schemas import unquoted
 from epsjoin.lake.targets import Target, deleted_on_error
-from epsjoin.local.arguments import as_array, check_choice, check_count, check_dimensions
+from epsjoin.local.arguments import as_array, check_choice, check_dimensions
 from epsjoin.local.bestmatch.orders import Closest, Order, Subset, orders_of
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.params import MATCH_HOW, MATCH_TAKE
@@ -25,7 +25,8 @@ from epsjoin.spark import scan
 from epsjoin.spark.bestmatch.distribute import match_frames, plan_match, result_schema
 from epsjoin.spark.bestmatch.matching import Matching
 from epsjoin.spark.columns import points_of, type_of
-from epsjoin.spark.join.plan import draw_samples
+from epsjoin.spark.join.frames import check_limit
+from epsjoin.spark.join.plan import check_cuts, draw_samples
 from epsjoin.spark.points import Points
 from epsjoin.spark.rows import to_frame
 from epsjoin.spark.write import write_files
@@ -114,11 +115,17 @@ def bestmatch_join(
     """
     check_choice("how", how, MATCH_HOW)
     check_choice("take", take, MATCH_TAKE)
-    check_count("max_candidates", max_candidates, 0)
+    check_cuts(cuts)
+    max_candidates = check_limit("max_candidates", max_candidates)
     named, n_words = _name_marks(orders)
     of_left, of_right = ([name for order in named for name in _marks(order)[side]] for side in (0, 1))
     points = _points_with_marks(left, columns, id, of_left)
-    others = _points_with_marks(right, right_columns or columns, right_id or id, of_right)
+    others = _points_with_marks(
+        right,
+        columns if right_columns is None else right_columns,
+        id if right_id is None else right_id,
+        of_right,
+    )
     chosen, samples, _ = draw_samples(points, others, cuts)
     needed = _least_columns(eps, named) + 2 * sum(n_words)
     width = _count_columns(points, others, samples, needed)

@@ -19,7 +19,7 @@ from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.blocks import BlockPlan
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.spark.columns import points_of_both
-from epsjoin.spark.join.plan import draw_samples, plan_block_join
+from epsjoin.spark.join.plan import check_cuts, draw_samples, plan_block_join
 from epsjoin.spark.points import right_seed
 
 
@@ -130,6 +130,7 @@ def estimate(
     ``similarity_join(a, b, eps=0.5, columns=["x", "y"])``.
     """
     chosen = get_metric(metric)
+    check_cuts(cuts)
     points, others = points_of_both(frame, right, columns, id, right_columns, right_id, chosen)
     settings, samples, n_rows = draw_samples(points, others, cuts, eps, weights)
     blocks = None

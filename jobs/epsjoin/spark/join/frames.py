@@ -39,17 +39,17 @@ MAX_PAIRS = 1_000_000_000
 """Default maximum number of pairs of a join of frames."""
 
 
-def check_max_pairs(value: float) -> int:
-    """Return a limit of pairs as a whole number; infinity is none that anybody reaches.
+def check_limit(name: str, value: float) -> int:
+    """Return a limit of a number of pairs as a whole number; infinity is none that anybody reaches.
 
     Raises
     ------
     ArgumentError
-        It is no number, or below 0.
+        It is no number, or below 0; the message calls it by ``name``.
     """
     if isinstance(value, float) and (value.is_integer() or value == math.inf):
         value = int(min(value, 2.0**62))
-    return check_count("max_pairs", value, 0)
+    return check_count(name, value, 0)
 
 
 def join_points(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from epsjoin.console import counted, in_unit, say
+from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats
 from epsjoin.lake.sample import Sample
 from epsjoin.local.arguments import as_array, check_dimensions
@@ -225,6 +226,20 @@ class Drawn(NamedTuple):
     cuts: Cuts
     samples: list[Sample]
     n_rows: list[int]
+
+
+def check_cuts(cuts: object) -> None:
+    """Check the cuts that a caller gives, before rows are counted.
+
+    Raises
+    ------
+    ArgumentError
+        They are none, or their seed is too large for Spark.
+    """
+    if not isinstance(cuts, Cuts | None):
+        raise ArgumentError(f"cuts must be epsjoin.Cuts, not {cuts!r}")
+    if cuts is not None and cuts.seed >= 2**63:
+        raise ArgumentError(f"the seed of cuts must be below 2**63 on Spark, not {cuts.seed}")
 
 
 def draw_samples(
