@@ -57,7 +57,7 @@ def test_transformers__make_the_graphs_of_scikit_learn(mode, metric):
 )
 def test_hdbscan__means_the_same_by_every_parameter(chosen):
     assert HDBSCAN().get_params() | {"copy": "warn"} == sklearn.cluster.HDBSCAN().get_params()
-    how = {"min_cluster_size": 6, "min_samples": 3, "metric": "minkowski", "metric_params": {"p": 3}}
+    how = {"min_cluster_size": 6, "min_samples": 1, "metric": "minkowski", "metric_params": {"p": 3}}
     how |= {"store_centers": "both", "alpha": 1.5, "algorithm": "kd_tree", "copy": True, **chosen}
     ours, theirs = (each(**how).fit(POINTS) for each in (HDBSCAN, sklearn.cluster.HDBSCAN))
     assert theirs.labels_.max() >= 0

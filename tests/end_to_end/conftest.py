@@ -19,10 +19,10 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     home = tmp_path_factory.mktemp("demo")
     (home / "airflow").mkdir()
     shutil.copy(REPO / ".airflow" / "airflow.db", home / "airflow")  # as setup has made it
-    for folder in ("classes", "tmp"):
+    for folder in ("classes", "mine", "tmp"):
         (home / folder).mkdir()
     for module in ("numpy", "yaml"):  # what a person has there is not what the jobs import
-        (home / f"{module}.py").write_text('raise SystemExit("not that of the environment")')
+        (home / "mine" / f"{module}.py").write_text('raise SystemExit("not that of the environment")')
     environment = {**os.environ, "AIRFLOW_HOME": str(home / "airflow"), "EPSJOIN_LAKE": f"file://{home}/lake"}
     environment["TMPDIR"] = f"{home}/tmp"
     of_java = f"-Djava.io.tmpdir={home}/tmp"  # which does not look at TMPDIR
@@ -33,7 +33,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
         [f"{REPO}/bin/airflow", "run", "navaids", RUN],
         [f"{REPO}/bin/epsjoin", "show", "--lake", f"{home}/lake", "--dataset", "navaids", "--run", RUN],
     ):
-        done = subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=home / "mine", env=environment, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
         said = done.stdout
     return home / "lake" / "navaids", said

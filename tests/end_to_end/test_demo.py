@@ -71,7 +71,7 @@ def test_demo__starts_every_job_from_the_class_archive_and_leaves_nothing_beside
     assert from_archive[0] > 5000, "ingest, which starts a session"
     assert min(from_archive) > 1000, from_archive
     assert max(from_jars) < 500, from_jars
-    assert sorted(path.name for path in home.iterdir()) == ["airflow", "classes", "lake", "tmp"]
+    assert sorted(path.name for path in home.iterdir()) == ["airflow", "classes", "lake", "mine", "tmp"]
     assert sorted(path.name for path in (home / "tmp").iterdir()) == []
 
 

@@ -1,4 +1,4 @@
-"""HDBSCAN by its definition: cut the heaviest edge of a tree, look at both halves, again and again."""
+"""HDBSCAN by its definition: cut the heaviest edges of a tree, look at what is left, again and again."""
 
 from __future__ import annotations
 
@@ -32,25 +32,28 @@ class Cluster:
 def hierarchy(
     points: set[int], edges: list[Edge], least: int, birth: float = 0.0, above: Cluster | None = None
 ) -> Cluster:
-    """The cluster of these points, which the edges join, and all below it; no edges tie."""
+    """The cluster of these points, which the edges join, and all below it."""
     cluster = Cluster(set(points), birth, above)
     while edges:
-        heaviest = max(edges)
-        edges = [edge for edge in edges if edge != heaviest]
-        density = 1.0 / heaviest[0]
-        side = _joined(heaviest[1], edges)
-        halves = [side, points - side]
-        if all(len(half) >= least for half in halves):
+        heaviest = max(weight for weight, _, _ in edges)
+        edges = [edge for edge in edges if edge[0] < heaviest]
+        density = 1.0 / heaviest
+        pieces, left = [], set(points)
+        while left:
+            pieces.append(_joined(min(left), edges))
+            left -= pieces[-1]
+        large = [piece for piece in pieces if len(piece) >= least]
+        for piece in pieces:
+            if len(piece) < least:
+                cluster.falls |= dict.fromkeys(piece, density)
+                points = points - piece
+        edges = [edge for edge in edges if edge[1] in points]
+        if len(large) > 1:
             cluster.parts = [
-                hierarchy(half, [e for e in edges if e[1] in half], least, density, cluster)
-                for half in halves
+                hierarchy(piece, [e for e in edges if e[1] in piece], least, density, cluster)
+                for piece in large
             ]
             return cluster
-        for half in halves:
-            if len(half) < least:
-                cluster.falls |= dict.fromkeys(half, density)
-                points = points - half
-        edges = [edge for edge in edges if edge[1] in points]
     return cluster
 
 
@@ -123,9 +126,14 @@ def _all_falls(cluster: Cluster) -> dict[int, float]:
     return found
 
 
-def edges_of(points: list[tuple[float, float]]) -> list[Edge]:
-    """The shortest spanning tree of points (Kruskal)."""
-    pairs = sorted((math.dist(x, y), i, j) for i, x in enumerate(points) for j, y in enumerate(points[:i]))
+def edges_of(points: list[tuple[float, float]], min_samples: int = 1) -> list[Edge]:
+    """A shortest spanning tree of points under mutual reachability (Kruskal)."""
+    core = [sorted(math.dist(x, y) for y in points)[min_samples - 1] for x in points]
+    pairs = sorted(
+        (max(math.dist(x, y), core[i], core[j]), i, j)
+        for i, x in enumerate(points)
+        for j, y in enumerate(points[:i])
+    )
     home, edges = list(range(len(points))), []
     for weight, i, j in pairs:
         if home[i] != home[j]:

@@ -8,7 +8,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from epsjoin import Band, Equi, Temporal, progressive_join
+from epsjoin import Band, Equi, Similarity, Temporal, bestmatch_files, progressive_join
 from epsjoin.errors import ArgumentError, DataRefusedError
 from tests.local.progressive.cases import gathered
 from tests.progressive.points import left_by_a_kill
@@ -76,11 +76,11 @@ def test_equi__of_integers_with_nulls_goes_on_only_with_the_same_ones(tmp_path):
 def test_progressive_join__refuses_nulls_of_integers_and_numbers_beyond_int64(tmp_path):
     table = pa.table({"x": pa.array([1, 2, None]), "y": pa.array([1, 2, 2**64 - 1], pa.uint64())})
     pq.write_table(table, tmp_path / "a.parquet", row_group_size=1)
-    for rows in (tmp_path / "a.parquet", iter(table.to_batches(1))):
-        with pytest.raises(
-            ArgumentError, match="points must have no missing values to be joined on Band; row 2"
-        ):
-            list(progressive_join(rows, on=Band(1.0), columns=["x"]))
+    sentence = "must have no missing values to be joined on Band; row 2 has one"
+    with pytest.raises(DataRefusedError, match=rf"a\.parquet: its rows {sentence}"):
+        list(progressive_join(tmp_path / "a.parquet", on=Band(1.0), columns=["x"]))
+    with pytest.raises(ArgumentError, match=f"points {sentence}"):
+        list(progressive_join(iter(table.to_batches(1)), on=Band(1.0), columns=["x"]))
     for rows in (tmp_path / "a.parquet", iter(table.to_batches(1))):
         with pytest.raises(
             DataRefusedError, match="a column has a number that int64 cannot hold: .*18446744"
@@ -132,7 +132,9 @@ def test_progressive_join__refuses_what_files_hold(tmp_path):
         progressive_join(path, on=Band(1.0), columns=["z"])
     with pytest.raises(DataRefusedError, match="column 'name' must be of numbers"):
         progressive_join(path, on=Band(1.0))
-    with pytest.raises(ArgumentError, match="points must be finite; row 1"):
+    with pytest.raises(
+        DataRefusedError, match=r"a\.parquet: its rows must be finite; row 1, column 'x' is n"
+    ):
         list(progressive_join(path, on=Band(1.0), columns=["x"]))
     with pytest.raises(DataRefusedError, match="column 'n' must be of whole numbers, without missing"):
         list(progressive_join(path, on=Band(1.0), columns=["x"], id="n"))
@@ -141,3 +143,43 @@ def test_progressive_join__refuses_what_files_hold(tmp_path):
     (tmp_path / "b.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(DataRefusedError, match="cannot be read"):
         progressive_join(tmp_path / "b.parquet", on=Band(1.0))
+
+
+def test_progressive_join__names_the_row_of_the_file_whose_number_is_none(tmp_path):
+    """Not that of the batch in which it came."""
+    x = np.arange(40_000.0)
+    x[30_123] = np.nan
+    pq.write_table(pa.table({"a": np.zeros(len(x)), "x": x}), tmp_path / "a.parquet")
+    pyarrow.csv.write_csv(pa.table({"a": np.zeros(len(x)), "x": x}), tmp_path / "a.csv")
+    sentences = {"a.parquet": "be finite; row 30,123, column 'x' is", "a.csv": "have no .*; row 30,123 has"}
+    for name, what in sentences.items():
+        with pytest.raises(DataRefusedError, match=f"{name}: its rows must {what}"):
+            list(progressive_join(tmp_path / name, on=Similarity(0.1)))
+    with pytest.raises(DataRefusedError, match="the row with the id 30123, column 'x' is nan"):
+        list(progressive_join(tmp_path / "a.parquet", on=Similarity(0.1), shuffle=1))
+    with pytest.raises(ArgumentError, match="points must be finite; row 30,123, column 0 is nan"):
+        list(progressive_join(np.column_stack((x, x)), on=Similarity(0.1)))
+
+
+def test_progressive_join__takes_whole_numbers_that_have_decimals_farther_down(tmp_path):
+    """The types of a CSV file are those of its first megabyte."""
+    path, n = tmp_path / "a.csv", 200_000
+    path.write_text("x,n\n" + "".join(f"{i},{i}\n" for i in range(n)) + f"5.25,{n}\n")
+    found = gathered(list(progressive_join(path, on=Similarity(0.3), columns=["x"], id="n")))
+    assert found == [(5, n)]
+    assert gathered(list(progressive_join(path, on=Band(0.3), columns=["x"]))) == [(5, n)]
+    path.write_text(path.read_text() + "here,1\n")
+    with pytest.raises(DataRefusedError, match="a.csv: cannot be read: .*here"):
+        list(progressive_join(path, on=Similarity(0.3), columns=["x"]))
+
+
+def test_progressive_join__refuses_a_column_whose_name_comes_twice(tmp_path):
+    (tmp_path / "a.csv").write_text("x,x,y\n1.0,2.0,3.0\n")
+    twice = pa.table([[1.0], [2.0], [3.0]], names=["x", "x", "y"])
+    pq.write_table(twice, tmp_path / "a.parquet")
+    for rows in (tmp_path / "a.csv", tmp_path / "a.parquet", iter(twice.to_batches())):
+        with pytest.raises(DataRefusedError, match="column 'x' occurs more than once"):
+            list(progressive_join(rows, on=Band(1.0), columns=["x"]))
+    assert list(progressive_join(tmp_path / "a.csv", on=Band(1.0), columns=["y"])) == []
+    with pytest.raises(ArgumentError, match="column 'x' occurs more than once"):
+        bestmatch_files(tmp_path / "a.parquet", tmp_path / "a.parquet", eps=1.0, columns=["x"])

@@ -39,6 +39,8 @@ class PagedFile:
         for name in self._columns:
             if name not in schema.names:
                 raise ArgumentError(f"{path} has no column {name!r}; it has {', '.join(schema.names)}")
+            if schema.names.count(name) > 1:
+                raise ArgumentError(f"{path}: column {name!r} occurs more than once; rename one of them")
             kind = schema.field(name).type
             if not (pa.types.is_floating(kind) or pa.types.is_integer(kind)):
                 raise ArgumentError(f"{path}: column {name!r} must be of numbers, not {kind}")

@@ -47,7 +47,10 @@ def open_input(
         if path.suffix == ".csv" or path.name.endswith(".csv.gz"):
             if shuffle is not None:
                 raise ArgumentError(f"{name}: a CSV file is read from front to back, it cannot be shuffled")
-            return IteratorSource(_csv_chunks(path, columns, id_column))
+            names = _csv_names(path, columns, id_column)
+            return IteratorSource(
+                _csv_chunks(path, names, id_column), None, str(path), [n for n in names if n != id_column]
+            )
         return ParquetSource(path, columns, id_column, shuffle)
     if isinstance(table, Iterator):
         if shuffle is not None:
@@ -87,8 +90,7 @@ def _to_chunk(where: str, batch: Any, columns: Sequence[str] | None, id_column: 
     names = batch.schema.names
     wanted = [n for n in names if n != id_column] if columns is None else list(columns)
     for column in [*wanted, *([] if id_column is None else [id_column])]:
-        if column not in names:
-            raise DataRefusedError(f"{where} has no column {column!r}; it has {', '.join(names)}")
+        _check_name(where, names, column)
     ids = None if id_column is None else batch.column(id_column)
     if ids is not None and (ids.null_count or not pa.types.is_integer(ids.type)):
         raise DataRefusedError(
@@ -110,6 +112,14 @@ def _to_chunk(where: str, batch: Any, columns: Sequence[str] | None, id_column: 
             values[is_missing, number] = np.nan
     units = {_unit_of(batch.column(column).type, pa) for column in wanted} - {NUMBERS}
     return Chunk(values, names_of_rows, is_null, " and ".join(sorted(units)) or NUMBERS)
+
+
+def _check_name(where: str, names: Sequence[str], wanted: str, *, is_file: bool = False) -> None:
+    if wanted not in names:
+        kind = ArgumentError if is_file else DataRefusedError  # nobody knows what batches will have
+        raise kind(f"{where} has no column {wanted!r}; it has {', '.join(names)}")
+    if list(names).count(wanted) > 1:
+        raise DataRefusedError(f"{where}: column {wanted!r} occurs more than once; rename one of them")
 
 
 def _unit_of(kind: Any, pa: Any) -> str:
@@ -158,21 +168,58 @@ def _array(column: Any, wanted: Any) -> np.ndarray[Any, Any]:
     return np.concatenate(arrays) if arrays else np.empty(0, wanted.to_pandas_dtype())
 
 
-def _csv_chunks(path: Path, columns: Sequence[str] | None, id_column: str | None) -> Iterator[Any]:
+def _csv_names(path: Path, columns: Sequence[str] | None, id_column: str | None) -> list[str]:
+    """The names of the columns of a CSV file that are read, that of the ids among them."""
     with needing_extra("a progressive join of a CSV file"):
         import pyarrow as pa
         from pyarrow import csv
-    wanted = None if columns is None else [*columns, *([] if id_column is None else [id_column])]
     try:
-        with csv.open_csv(
-            path,
-            read_options=csv.ReadOptions(block_size=_CSV_BLOCK, use_threads=False),
-            convert_options=csv.ConvertOptions(include_columns=wanted),
-        ) as reader:
-            for batch in reader:
-                yield _to_chunk(str(path), batch, columns, id_column)
-    except (OSError, pa.ArrowException, KeyError) as error:
+        with csv.open_csv(path, read_options=csv.ReadOptions(use_threads=False)) as reader:
+            names = reader.schema.names
+    except (OSError, pa.ArrowException) as error:
         raise DataRefusedError(f"{path}: cannot be read: {error}") from error
+    wanted = list(names if columns is None else columns)
+    wanted += [] if id_column is None or id_column in wanted else [id_column]
+    for name in wanted:
+        _check_name(str(path), names, name, is_file=True)
+    return wanted
+
+
+def _csv_chunks(path: Path, names: Sequence[str], id_column: str | None) -> Iterator[Any]:
+    """Rows of a CSV file, whose columns have the types that its first megabyte shows.
+
+    If a column of whole numbers has another number farther down, the file is read again, and what is left of
+    it comes as floats.
+    """
+    import pyarrow as pa
+    from pyarrow import csv
+
+    values = [name for name in names if name != id_column]
+    types: dict[str, Any] = {}
+    whole: list[str] = []
+    n_read = 0
+    while True:
+        try:
+            with csv.open_csv(
+                path,
+                read_options=csv.ReadOptions(block_size=_CSV_BLOCK, use_threads=False),
+                convert_options=csv.ConvertOptions(include_columns=names, column_types=types),
+            ) as reader:
+                n_skipped = n_read
+                whole = (
+                    [] if types else [n for n in values if pa.types.is_integer(reader.schema.field(n).type)]
+                )
+                for batch in reader:
+                    rest = batch.slice(min(n_skipped, batch.num_rows))
+                    n_skipped -= batch.num_rows - rest.num_rows
+                    if rest.num_rows:
+                        n_read += rest.num_rows
+                        yield _to_chunk(str(path), rest, values, id_column)
+            return
+        except (OSError, pa.ArrowException, KeyError) as error:
+            if not isinstance(error, pa.ArrowInvalid) or not whole:
+                raise DataRefusedError(f"{path}: cannot be read: {error}") from error
+            types = dict.fromkeys(whole, pa.float64())
 
 
 class ParquetSource:
@@ -203,8 +250,9 @@ class ParquetSource:
         self._columns = [n for n in names if n != id_column] if columns is None else list(columns)
         self._id = id_column
         for column in self._needed:
-            if column not in names:
-                raise ArgumentError(f"{path} has no column {column!r}; it has {', '.join(names)}")
+            _check_name(str(path), names, column, is_file=True)
+        self.file: str | None = str(path)
+        self.names: Sequence[str] | None = self._columns
         self.columns = len(self._columns)
         self.has_ids = id_column is not None or seed is not None
         self.n_rows: int | None = self._file.metadata.num_rows

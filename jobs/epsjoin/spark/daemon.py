@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import gc
 import importlib
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,6 +76,8 @@ def load_packages() -> None:
 
 
 if __name__ == "__main__":
+    if sys.flags.safe_path:  # what a person has beside a script is found, but in nothing's place
+        sys.path.append(str(Path.cwd()))
     load_packages()
     leave_cpu_seconds_to_workers()
     gc.freeze()  # this exempts what was imported here

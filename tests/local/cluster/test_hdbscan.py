@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import sklearn.cluster
+import sklearn.metrics
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import make_blobs
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import shuffle
 
 import epsjoin
 from epsjoin.errors import ArgumentError
@@ -54,16 +56,70 @@ def test_tree__has_the_weights_of_prims(metric, n, has_ties, min_samples, alpha,
 @pytest.mark.parametrize("seed", [10, 11, 12])
 @pytest.mark.parametrize(
     "how",
-    [{}, {"min_cluster_size": 12}, {"min_samples": 3}, {"metric": "manhattan"}, {"alpha": 0.5}],
+    [{}, {"min_cluster_size": 12}, {"metric": "manhattan"}, {"alpha": 0.5}],
     ids=str,
 )
-def test_hdbscan__finds_the_clusters_of_scikit_learn(how, seed):
+def test_hdbscan__finds_the_clusters_of_scikit_learn_where_no_edges_tie(how, seed):
     points, _ = make_blobs(n_samples=200, random_state=seed)
     points = np.concatenate((StandardScaler().fit_transform(points), [[4.0, 4.0], [-4.0, 3.0]]))
-    theirs = sklearn.cluster.HDBSCAN(**how, copy=True).fit(points)
-    ours = epsjoin.hdbscan(points, **how)
+    theirs = sklearn.cluster.HDBSCAN(**how, min_samples=1, copy=True).fit(points)
+    ours = epsjoin.hdbscan(points, **how, min_samples=1)
     assert ours.labels.max() >= 1
     assert ours.labels.tolist() == renumbered(theirs.labels_)
+
+
+@pytest.mark.parametrize(
+    "how", [{}, {"alpha": 0.5}, {"metric": "manhattan"}, {"metric": "chebyshev"}, {"min_samples": 8}], ids=str
+)
+def test_hdbscan__finds_what_scikit_learns_own_tests_ask_for(how):
+    """Three clusters, which are nearly those that the points were drawn from."""
+    points, drawn = make_blobs(n_samples=200, random_state=10)
+    points, drawn = shuffle(points, drawn, random_state=7)
+    labels = epsjoin.hdbscan(StandardScaler().fit_transform(points), **how).labels
+    assert labels.max() == 2
+    assert sklearn.metrics.fowlkes_mallows_score(labels, drawn) > 0.99
+
+
+@examples(100)
+@given(
+    st.integers(2, 60),
+    st.integers(2, 6),
+    st.integers(1, 6),
+    st.sampled_from([None, 8, 25]),
+    st.sampled_from(["eom", "leaf"]),
+    st.booleans(),
+    st.integers(0, 10**6),
+)
+def test_hdbscan__removes_edges_of_one_weight_at_once(
+    n, least, min_samples, most, method, allow_single, seed
+):
+    """A core distance is the weight of several edges."""
+    points, min_samples = blobs(n, seed), min(min_samples, n)
+    root = twin.hierarchy(set(range(n)), twin.edges_of(points.tolist(), min_samples), least)
+    expected = twin.labels(root, twin.taken(root, 0.0, most, method, allow_single), 0.0)
+    how = {"max_cluster_size": most, "allow_single_cluster": allow_single, "cluster_selection_method": method}
+    assert epsjoin.hdbscan(points, least, min_samples, **how).labels.tolist() == renumbered(
+        np.array(expected)
+    )
+
+
+@examples(100)
+@given(
+    st.integers(1, 200),
+    st.integers(2, 9),
+    st.integers(1, 6),
+    st.booleans(),
+    st.sampled_from(["eom", "leaf"]),
+    st.integers(0, 10**6),
+)
+def test_hdbscan__does_not_depend_on_the_order_of_rows(n, least, min_samples, is_grid, method, seed):
+    random = np.random.default_rng(seed)
+    points = random.integers(0, 9, (n, 2)).astype(float) if is_grid else blobs(n, seed)
+    order = random.permutation(n)
+    how = {"min_samples": min(min_samples, n), "cluster_selection_method": method}
+    found, other = (epsjoin.hdbscan(rows, least, **how) for rows in (points, points[order]))
+    assert renumbered(found.labels[order]) == other.labels.tolist()
+    assert found.probability[order].tolist() == other.probability.tolist()
 
 
 def blobs(n, seed):

@@ -152,6 +152,10 @@ def test_read__refuses_what_is_broken(tmp_path):
         points.write_bytes(other)
         with pytest.raises(TableError, match=rf"{points.name} is broken"):
             Index.read(tmp_path)
+    for at, byte in ((100, b"("), (60, b"\xff"), (75, b"'"), (12, b"[")):  # NumPy reads a header as Python
+        points.write_bytes(content[:at] + byte + content[at + 1 :])
+        with pytest.raises(TableError, match=rf"{points.name} is broken"):
+            Index.read(tmp_path)
     np.save(points, OLD[:7])
     with pytest.raises(TableError, match=r"is broken: int64 of shape \(200,\)"):
         Index.read(tmp_path)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -61,6 +62,21 @@ def test_decided_pairs__stand_for_all_in_bounded_memory(eps):
     assert len(found.left) == len(found.right) <= 200_000
     assert found.weight * len(found.left) == pytest.approx(pairs, rel=0.15)
     assert eps > 0.001 or found.weight == 1.0
+
+
+def test_decided_pairs__of_many_dimensions_compares_few_pairs_at_once():
+    """Where nearly all rows are outliers in some dimension; all pairs together took 64 numbers each."""
+    points = np.random.default_rng(0).standard_normal((2000, 64))
+    eps = 8.5
+    projection = choose_projection(points, len(points), eps, get_metric("euclidean").norm).projection
+    tracemalloc.start()
+    try:
+        found = decided_pairs(points, points, eps, projection, 0)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert found.weight * len(found.left) > 1_000_000
+    assert most < 150 << 20  # of the pairs alone
 
 
 @pytest.mark.parametrize("n", [2, 100])

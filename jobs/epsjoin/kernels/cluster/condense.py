@@ -59,13 +59,19 @@ def link(left: Ints, right: Ints) -> tuple[Ints, Ints]:
 
 @njit
 def condense(children: Ints, size: Ints, weight: Floats, least: int) -> Condensed:
-    """Follow the clusters from the largest down; a split into two clusters of enough points makes new ones.
+    """Follow the clusters from the largest down; a split into clusters of enough points makes new ones.
 
     Parameters
     ----------
     children, size : of :func:`link`.
     weight : (n - 1,) float64, the weights of the edges.
     least : number of points that make a cluster, at least 2.
+
+    Notes
+    -----
+    Edges of one weight are removed at once, so that a cluster may split into more than two. What is left is
+    the same by every spanning tree: two points are together as long as a path of lighter edges joins them.
+    One after the other, edges of one weight make clusters that last no time, by the order of rows.
     """
     n = weight.size + 1
     cluster, at = np.zeros(n, np.int64), np.zeros(n)
@@ -81,18 +87,29 @@ def condense(children: Ints, size: Ints, weight: Floats, least: int) -> Condense
             cluster[node] = home
             at[node] = falling
             continue
-        edge = node - n
-        density = 1.0 / weight[edge] if weight[edge] > 0.0 else np.inf
-        is_split = size[children[edge, 0]] >= least and size[children[edge, 1]] >= least
-        for side in range(2):
-            child = children[edge, side]
-            nodes[waiting], homes[waiting], falls[waiting] = child, home, falling
+        # the pieces lie behind what waits; a piece that an edge as heavy holds together is split on
+        distance = weight[node - n]
+        begin, end, done = waiting, waiting + 1, waiting
+        n_large = 0
+        while done < end:
+            piece = nodes[done]
+            if piece >= n and weight[piece - n] == distance:
+                nodes[done] = children[piece - n, 0]
+                nodes[end] = children[piece - n, 1]
+                end += 1
+                continue
+            n_large += size[piece] >= least
+            done += 1
+        density = 1.0 / distance if distance > 0.0 else np.inf
+        for waiting in range(begin, end):
+            piece = nodes[waiting]
+            homes[waiting], falls[waiting] = home, falling
             if falling < 0.0:
-                if is_split:
-                    parent[n_clusters], birth[n_clusters], sizes[n_clusters] = home, density, size[child]
+                if size[piece] < least:
+                    falls[waiting] = density
+                elif n_large > 1:
+                    parent[n_clusters], birth[n_clusters], sizes[n_clusters] = home, density, size[piece]
                     homes[waiting] = n_clusters
                     n_clusters += 1
-                elif size[child] < least:
-                    falls[waiting] = density
-            waiting += 1
+        waiting = end
     return Condensed(cluster, at, parent[:n_clusters], birth[:n_clusters], sizes[:n_clusters])

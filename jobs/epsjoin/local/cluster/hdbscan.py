@@ -4,8 +4,8 @@
 2. The minimum spanning tree under *mutual reachability*, the largest of two points' distance and their core
    distances, has the clusters of every eps: cut all edges above eps, and the components with ``min_samples``
    in reach are those of DBSCAN without border points.
-3. Edges are removed from the heaviest down. Where a cluster falls apart into two of at least
-   ``min_cluster_size`` points, both are clusters of their own; smaller pieces fall out of it.
+3. Edges are removed from the heaviest down, those of one weight at once. Where a cluster falls apart into two
+   or more of at least ``min_cluster_size`` points, these are clusters of their own; smaller pieces fall out.
 4. A cluster's *stability* is how long its points stay in it, in units of 1 / distance. Of a cluster and those
    that it splits into, whichever are more stable are taken (the excess of mass), or the smallest ones are:
    :mod:`epsjoin.local.cluster.selection`.
@@ -121,8 +121,11 @@ def hdbscan(
 
     Notes
     -----
-    The clusters are those of scikit-learn's HDBSCAN, which numbers them in the order of its tree. Where edges
-    of the spanning tree are equally heavy, another tree may split in another order; here all runs have one.
+    Clusters and probabilities do not depend on the order of the points: edges of one weight are removed at
+    once, as the paper says (section 3). scikit-learn's HDBSCAN removes them one after the other. Where no two
+    weigh the same, its clusters are these, numbered in the order of its tree. But from a ``min_samples`` of 2
+    on some nearly always do, as a core distance is the weight of several edges; then it may split off
+    clusters that last no time, and others when the points come in another order.
 
     The spanning tree is found by a tree of boxes in at most log2(n) rounds (Borůvka); O(n) memory. In many
     dimensions a round compares most points with each other.

@@ -49,20 +49,23 @@ def choose_clusters(tree: Condensed, how: Selection) -> Bools:
 def _most_stable(tree: Condensed, how: Selection) -> Bools:
     """Whether each cluster is taken by the excess of mass, from the last split up; none below another."""
     n_clusters = len(tree.parent)
-    stability, size = np.zeros(n_clusters), tree.size.copy()
-    np.add.at(stability, tree.cluster, _lasting(tree.at, tree.birth[tree.cluster]))
-    split = np.arange(1, n_clusters)
+    size, split = tree.size.copy(), np.arange(1, n_clusters)
     lasted = _lasting(tree.birth[split], tree.birth[tree.parent[split]]) * tree.size[split]
-    np.add.at(stability, tree.parent[split], lasted)
+    homes = np.concatenate((tree.cluster, tree.parent[split]))
+    terms = np.concatenate((_lasting(tree.at, tree.birth[tree.cluster]), lasted))
+    order = np.lexsort((terms, homes))  # a sum depends on the order of its terms: not on that of the rows
+    stability = np.zeros(n_clusters)
+    np.add.at(stability, homes[order], terms[order])
     size[0] = tree.size[tree.parent == 0].sum()  # as scikit-learn counts: without points that fall out before
-    taken, of_children = np.ones(n_clusters, np.bool_), np.zeros(n_clusters)
+    taken, of_parts = np.ones(n_clusters, np.bool_), [list[float]() for _ in range(n_clusters)]
     for cluster in range(n_clusters - 1, -1, -1):
         is_large = how.max_size is not None and size[cluster] > how.max_size
-        if is_large or of_children[cluster] > stability[cluster]:
+        of_all = sum(sorted(of_parts[cluster]))
+        if is_large or of_all > stability[cluster]:
             taken[cluster] = False
-            stability[cluster] = of_children[cluster]
+            stability[cluster] = of_all
         if cluster:
-            of_children[tree.parent[cluster]] += stability[cluster]
+            of_parts[tree.parent[cluster]].append(float(stability[cluster]))
     taken[0] &= how.allow_single
     has_taken_above = np.zeros(n_clusters, np.bool_)
     for cluster in range(1, n_clusters):  # parents come first

@@ -201,7 +201,9 @@ def _map(folder: Path, digest: str, dtype: type, shape: tuple[int | None, ...], 
     path = folder / f"{digest}.npy"
     try:
         mapped = np.lib.format.open_memmap(path, mode="r")
-    except (ValueError, IsADirectoryError) as error:
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # as _holds
         raise TableError(f"{path} is broken: {error}") from error
     n_bytes, expected_bytes = path.stat().st_size, mapped.offset + mapped.nbytes
     if n_bytes != expected_bytes:

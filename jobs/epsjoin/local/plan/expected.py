@@ -41,6 +41,8 @@ NORMAL_95 = 1.959964
 """Standard deviations around the mean that hold 95 % of a normal distribution."""
 _RULE_OF_THREE = 3.0
 """Number of pairs that a sample without any may just have missed, at 95 %."""
+_BLOCK_NUMBERS = 1 << 20
+"""Maximum number of coordinates that are compared at once, of pairs that a sweep has found."""
 _BATCH_PAIRS = 1 << 16
 """Maximum number of pairs that a sweep over a sample finds at once."""
 
@@ -360,17 +362,21 @@ def decided_pairs(
     m = len(points)
     random = np.random.default_rng(seed)
     shuffled = random.permutation(m)
+    with np.errstate(over="ignore"):
+        shifted = embedded - projection.centre
+    is_out: Bools = (shifted < projection.low) | (shifted > projection.high)
+    is_drawn_in = np.asarray(is_out.any(axis=1))
     first = np.sort(shuffled[:_FIRST_ROWS])
     everything = make_decision(EUCLIDEAN, 0.0, math.inf)
     swept = first
     while True:
         no_mask = np.zeros(len(swept), np.int64)
         rows = window_rows(points[swept], embedded[swept], swept, no_mask, eps, projection)
-        batches = list(sweep_window(rows, everything, SweepOptions(_BATCH_PAIRS, {})))
-        left = np.concatenate([first[:0], *(batch.left for batch in batches)])
-        right = np.concatenate([first[:0], *(batch.right for batch in batches)])
-        near = _are_near_as_they_are(embedded, eps, projection, left, right)
-        left, right = left[near], right[near]
+        kept = [(first[:0], first[:0])]
+        for batch in sweep_window(rows, everything, SweepOptions(_BATCH_PAIRS, {})):
+            near = _are_near_as_they_are(embedded, eps, is_drawn_in, batch.left, batch.right)
+            kept.append((batch.left[near], batch.right[near]))
+        left, right = (np.concatenate(side) for side in zip(*kept, strict=True))
         weight = (m / len(swept)) ** 2 if m else 1.0
         if len(swept) > len(first) or len(swept) == m or len(left) >= _SUFFICIENT_PAIRS:
             break
@@ -382,19 +388,17 @@ def decided_pairs(
     return DecidedPairs(left, right, weight)
 
 
-def _are_near_as_they_are(
-    embedded: Floats, eps: float, projection: Projection, left: Ints, right: Ints
-) -> Bools:
+def _are_near_as_they_are(embedded: Floats, eps: float, is_drawn_in: Bools, left: Ints, right: Ints) -> Bools:
     """Mark pairs whose rows are near each other where a sweep does not draw them in.
 
     A sweep draws in the outliers of its rows, to the border of the others, where they meet. A part draws in
     its own outliers: it hardly decides such pairs.
     """
+    near: Bools = ~(is_drawn_in[left] | is_drawn_in[right])
+    asked = np.flatnonzero(~near)
+    at_once = max(1, _BLOCK_NUMBERS // max(1, embedded.shape[1]))
     with np.errstate(over="ignore"):
-        shifted = embedded - projection.centre
-        is_out: Bools = (shifted < projection.low) | (shifted > projection.high)
-        is_drawn_in = np.flatnonzero(is_out.any(axis=1))
-        asked = np.flatnonzero(np.isin(left, is_drawn_in) | np.isin(right, is_drawn_in))
-        near = np.ones(len(left), np.bool_)
-        near[asked] = (np.abs(embedded[left[asked]] - embedded[right[asked]]) <= eps).all(axis=1)
+        for begin in range(0, len(asked), at_once):
+            some = asked[begin : begin + at_once]
+            near[some] = (np.abs(embedded[left[some]] - embedded[right[some]]) <= eps).all(axis=1)
     return near

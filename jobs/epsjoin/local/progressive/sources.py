@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -62,8 +62,11 @@ class Source(Protocol):
     has_ids : whether its rows have ids of their own.
     seed : of the random order in which rows come, None where they come as they are.
     has_even_sample : whether each row is as likely as any other to be in a sample.
+    file, names : the file whose rows they are, and the names of its columns; None for other tables.
     """
 
+    file: str | None
+    names: Sequence[str] | None
     n_rows: int | None
     columns: int
     has_ids: bool
@@ -95,6 +98,8 @@ class ArraySource:
     """
 
     has_even_sample = True
+    file: str | None = None
+    names: Sequence[str] | None = None
 
     def __init__(self, values: ArrayLike, ids: ArrayLike | None = None, seed: int | None = None) -> None:
         self._values = _rows(values)
@@ -134,13 +139,20 @@ class IteratorSource:
     Parameters
     ----------
     chunks : values, (ids, values), or a :class:`Chunk`; None where nothing has come yet.
+    n_rows, file, names : see :class:`Source`.
     """
 
     has_even_sample = False
 
-    def __init__(self, chunks: Iterator[Any], n_rows: int | None = None) -> None:
+    def __init__(
+        self,
+        chunks: Iterator[Any],
+        n_rows: int | None = None,
+        file: str | None = None,
+        names: Sequence[str] | None = None,
+    ) -> None:
         self._chunks = chunks
-        self.n_rows = n_rows
+        self.n_rows, self.file, self.names = n_rows, file, names
         self.seed: int | None = None
         self._left: Chunk | None = None
         while self._left is None and self._fetch():

@@ -7,7 +7,7 @@ import zlib
 
 import numpy as np
 
-from epsjoin.errors import ArgumentError
+from epsjoin.errors import ArgumentError, DataRefusedError, EpsjoinError
 from epsjoin.local.progressive.kinds import JoinCondition, Keyed, SweepKind
 from epsjoin.local.progressive.rows import HAS_MORE, IS_NULL, IS_RIGHT, NO_RUN, SweepRows, concat
 from epsjoin.local.progressive.running import combinations
@@ -81,7 +81,7 @@ class Tables:
                 for side, chunk in enumerate(drawn)
                 if chunk is not None
             ]
-        except ArgumentError:  # reading says so, too, and which row it is
+        except (ArgumentError, DataRefusedError):  # reading says so, too, and which row it is
             return None
         is_one_kind = len({(rows.values.dtype, rows.values.shape[1]) for rows in found}) == 1
         if len(found) < len(drawn) or not is_one_kind or not any(rows.n for rows in found):
@@ -119,11 +119,20 @@ class Tables:
         name = ("left", "right")[side] if self.two else "points"
         values, ids, is_null, _ = chunk
         if is_null is not None and is_null.any() and not on.takes_nulls:
-            raise ArgumentError(
-                f"{name} must have no missing values to be joined on {type(on).__name__}; row "
-                f"{first + int(is_null.argmax())} has one; leave such rows out"
-            )
-        checked = on.check(name, values)
+            rule = f"must have no missing values to be joined on {type(on).__name__}"
+            row = int(is_null.argmax())
+            raise self._refusal(side, first, chunk, row, rule, " has one; leave such rows out")
+        try:
+            checked = on.check(name, values)
+        except ArgumentError as error:
+            if values.dtype.kind != "f" or np.isfinite(values).all():
+                raise
+            is_bad = ~np.isfinite(values.reshape(len(values), -1))
+            row, column = divmod(int(is_bad.argmax()), is_bad.shape[1])
+            names = self.sources[side].names
+            called = repr(names[column]) if names else column
+            what = f", column {called} is {values.reshape(is_bad.shape)[row, column]}"
+            raise self._refusal(side, first, chunk, row, "must be finite", what) from error
         n = len(checked)
         number = np.arange(first, first + n)
         flags = np.full(n, IS_RIGHT if side else 0, np.uint8)
@@ -132,6 +141,17 @@ class Tables:
         none = np.empty(0, np.int64)
         run = np.full(n, NO_RUN, np.int32)
         return SweepRows(none, number if ids is None else ids, number, flags, checked, none, run)
+
+    def _refusal(self, side: int, first: int, chunk: Chunk, row: int, rule: str, what: str) -> EpsjoinError:
+        """What is wrong with a row of a chunk that begins at row ``first`` of its table."""
+        source = self.sources[side]
+        at = f"row {first + row:,}"
+        if source.seed is not None and chunk.ids is not None:  # rows come shuffled
+            at = f"the row with the id {chunk.ids[row]}"
+        if source.file is None:
+            name = ("left", "right")[side] if self.two else "points"
+            return ArgumentError(f"{name} {rule}; {at}{what}")
+        return DataRefusedError(f"{source.file}: its rows {rule}; {at}{what}")
 
     def skip(self, on: JoinCondition, side: int, n: int, checksums: list[int]) -> None:
         """Read rows of a table that a process before has joined already.
