@@ -25,7 +25,7 @@ makes the others again, too, and `--dag-run-conf` gives them other params. Where
 
 **Trigger by hand** with a logical date, the first day of the interval, that has no run yet: any other,
 such as the form's default, is refused. Empty fields of the form mean the data set's defaults. At a shell,
-where no scheduler runs or this DAG is paused: `{airflow} dags test {dataset} {start}`.
+where no scheduler runs or this DAG is paused: `{airflow} run {dataset} {start}`.
 """
 """This text stands on the page of a DAG, below what is special about its data set."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +18,16 @@ NOISE = -1
 CHANGES = ("inserted", "updated", "deleted")
 """Kinds of changes of a record since the run before, in the order in which they are told."""
 
+TELLING = ("split", "merged", "dissolved", "gone", "born", "split_off", "grown", "shrunk")
+"""What may happen to a cluster from one run to the next, the most telling first."""
+
 ABSENT, OTHERS = "absent", "others"
 """Ends of a flow besides names and ``NOISE``: records that are not in a run, clusters that are not shown."""
+
+
+def most_telling(events: Iterable[Row]) -> list[Row]:
+    """Sort the events of a run, the most telling first; of one kind the one of most members."""
+    return sorted(events, key=lambda row: (TELLING.index(row["event"]), -row["members"], row["name"]))
 
 
 @dataclass(frozen=True, eq=False)

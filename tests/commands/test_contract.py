@@ -89,6 +89,7 @@ def test_draft__gives_every_column_a_name_that_a_contract_can_have(tmp_path: Pat
         "c_": "緯度",
     }
     assert source.key == ("id_2",)
+    assert "physicalName: 緯度" in text, "as people write it"
     assert "# - '' is left out: it has no name" in text
     assert """# - "a: 'b'" is left out: its name has a sign that cannot be printed""" in text
     assert reasons(file, source) == []

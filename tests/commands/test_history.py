@@ -2,15 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
 from epsjoin.commands import cli
+from epsjoin.commands.history import find_id
+from epsjoin.contracts.odcs import Column
+from epsjoin.contracts.sources import SourceContract
+from epsjoin.errors import ArgumentError
 from epsjoin.lake.lake import Lake
 from tests.histories import RUNS, State, as_oracle, draw_states, states_of, write_states
 from tests.oracles import versions as oracle
+
+DAY = date(2023, 6, 1)
+
+
+def key_of(*values: Any) -> int:
+    """As ``key_id`` says it."""
+    digest = hashlib.blake2b(digest_size=8)
+    for value in values:
+        text = str(value)
+        digest.update(f"{type(value).__name__}:{len(text)}:{text}".encode())
+    return int.from_bytes(digest.digest(), "little", signed=True)
 
 
 @pytest.fixture(scope="module")
@@ -97,3 +115,38 @@ def test_history__does_not_replace_another_table(lake: Lake, capsys: pytest.Capt
     assert ask(lake, "--table", "points", "--to", place) == 1
     assert "is a table of other columns" in capsys.readouterr().err
     assert ask(lake, "--table", "points") == 0
+
+
+@pytest.mark.parametrize(
+    ("columns", "key", "found"),
+    [
+        ((("k", "integer"),), ["7"], 7),
+        ((("k", "string"),), ["us7000abcd"], key_of("us7000abcd")),
+        ((("x", "number"), ("k", "string"), ("day", "date")), ["1.50", "2023-06-01"], key_of(1.5, DAY)),
+        ((("k", "string"),), [], r"once for each column of the key \(k\), not 0 times"),
+        ((("k", "string"),), ["a", "b"], "not 2 times"),
+        ((("k", "integer"),), ["x"], "--key: k: not a 64-bit integer: 'x'"),
+        ((("k", "integer"),), ["-1"], "--key: k: -1 is kept for noise"),
+        ((("k", "string"),), [""], "--key: k: missing key"),
+    ],
+)
+def test_find_id__is_that_of_ingest(
+    columns: tuple[tuple[str, str], ...], key: list[str], found: int | str
+) -> None:
+    names = [name for name, _ in columns if name != "k" or len(columns) == 1]
+    typed = tuple(Column(name, kind) for name, kind in columns)
+    source = SourceContract("tiny", "", "", typed, key=tuple(names), coordinates=())
+    if isinstance(found, int):
+        assert find_id(source, key) == found
+    else:
+        with pytest.raises(ArgumentError, match=found):
+            find_id(source, key)
+
+
+def test_history__of_a_key_tells_the_life_of_its_id(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
+    told = []
+    for option in ("--id", "--key"):
+        assert ask(lake, "--table", "points", option, "3") == 0
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1]
+    assert "id 3" in told[0]

@@ -74,7 +74,7 @@ def test_show__says_what_was_left_out_and_by_which_condition(
     source |= {"rows_read": 12_350, "rows_ok": 5}
     slices.write_slice(lake, Slice("snapshots", RUN), slices.table_of(lake, "snapshots", [source]))
     assert show(lake) == 0
-    said = "5 (0 rows in quarantine, 12,345 left out, not: `latitude_deg` IS NOT NULL)"
+    said = "5 (0 rows in quarantine, 12,345 left out by the condition `latitude_deg` IS NOT NULL)"
     assert said in capsys.readouterr().out
 
 
@@ -101,14 +101,15 @@ def test_show__says_what_is_new_since_the_run_before(lake: Lake, capsys: pytest.
     write(lake, "changes", RUN, [each | of_kind[each["what"]] for each in changes])
     happened = {"against": before, "other": None, "ends": False}
     events = [{**happened, "event": "grown", "name": name, "members": 2} for name in range(7)]
-    events[0] |= {"event": "merged", "other": 9, "members": 12, "ends": True}
+    events[6] |= {"event": "merged", "other": 9, "members": 12, "ends": True}
+    events[5] |= {"members": 7}
     write(lake, "cluster_events", RUN, events)
     assert show(lake) == 0
     lines = capsys.readouterr().out.splitlines()
     said = {name.strip(): text.strip() for name, _, text in (line.strip().partition("  ") for line in lines)}
     assert said["since 2022-02-01"] == "0 inserted, 2 updated, 1 deleted (1 moved)"
     told = said["clusters since"]
-    assert told.startswith("0 merged into 9, 12 points; 1 grown by 2 points; 2 grown by 2 points; ")
+    assert told.startswith("6 merged into 9, 12 points; 5 grown by 7 points; 0 grown by 2 points; ")
     assert told.endswith("; and 2 events more")
     write(lake, "cluster_events", RUN, [])
     assert show(lake) == 0

@@ -239,7 +239,7 @@ def test_dag_page__says_what_to_do_when_it_fails(dag_bag: DagBag, data_set: str)
     page = dag_bag.dags[data_set].doc_md or ""
     for code in (1, *REFUSALS, 5):
         assert re.search(rf"^\| {code}\b", page, re.MULTILINE), f"the page must explain exit code {code}"
-    for word in ("quarantine", "Clear", "backfill create", "logical date", f"dags test {data_set}"):
+    for word in ("quarantine", "Clear", "backfill create", "logical date", f"bin/airflow run {data_set}"):
         assert word in page, f"the page must say something about {word!r}"
     assert "{" not in page, "a placeholder was left open"
 

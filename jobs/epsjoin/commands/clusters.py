@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from epsjoin.commands.runs import read_each_run
@@ -65,7 +65,7 @@ def _read_run(lake: Lake, run: str) -> NamedRun:
     return NamedRun(run, *(slices.read_slice(lake, where).to_pylist() for where in (names, events)))
 
 
-def describe_event(row: Row) -> str:
+def describe_event(row: Mapping[str, Any]) -> str:
     """Say what happened to a cluster, without its name: ``merged into 100, 10 points``."""
     n = counted(row["members"], "point")
     match row["event"]:

@@ -121,7 +121,7 @@ def draft(file: Path, name: str) -> str:
         raise DataRefusedError(f"{file}: {_why_no_coordinates(found, key)}{found.separated}")
     path, interval, why_interval = _snapshots_of(file)
     body = _contract(name, columns, key, roles, path, format_, interval)
-    text = yaml.safe_dump(body, sort_keys=False, width=110)
+    text = yaml.safe_dump(body, sort_keys=False, width=110, allow_unicode=True)
     with tempfile.TemporaryDirectory() as scratch:
         Path(scratch, f"{name}.odcs.yaml").write_text(text, encoding="utf-8")
         source = load_source(Path(scratch), name)  # the jobs must not refuse the draft

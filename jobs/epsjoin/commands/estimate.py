@@ -130,7 +130,9 @@ def _parser() -> argparse.ArgumentParser:
         "--eps", type=float, help="threshold (default: the contract's); without one it is only suggested"
     )
     parser.add_argument(
-        "--neighbours", type=float, default=10.0, help="suggest the eps that yields this many per point"
+        "--neighbours",
+        type=float,
+        help="suggest the eps that yields this many per point (default: the contract's, or 10)",
     )
     parser.add_argument(
         "--max-pairs",
@@ -179,13 +181,14 @@ def _sample_files(arguments: argparse.Namespace) -> Sample:
     params = RunParams(eps=arguments.eps, seed=arguments.seed)
     metric = get_metric(arguments.metric or "euclidean")
     metric.dimensions(len(columns))
-    found = sample_files(arguments.files, columns, params.sample_rows, params.seed)
+    on_sphere = [metric.full_turn / 4.0, metric.full_turn] if metric.full_turn else None  # as ingest sees it
+    found = sample_files(arguments.files, columns, params.sample_rows, params.seed, on_sphere)
     ids = np.arange(len(found.points), dtype=np.int64)
     sample = Sample(ids, found.points, *found[:3], metric, metric.unit, params, first_bad=found.first_bad)
     if not arguments.right:
         return sample
     # by another seed: with the same one, rows of the same numbers would be drawn of both tables
-    others = sample_files(arguments.right, columns, params.sample_rows, params.seed + 1)
+    others = sample_files(arguments.right, columns, params.sample_rows, params.seed + 1, on_sphere)
     if not others.n_rows:
         raise DataRefusedError("there are no points in the files of --right")
     return replace(
@@ -260,7 +263,8 @@ def _predict(
     arguments: argparse.Namespace,
 ) -> Forecast:
     eps, max_pairs = sample.params.eps, arguments.max_pairs
-    for_neighbours, why_not_neighbours = _suggest(fit, note, neighbours=arguments.neighbours)
+    neighbours = sample.params.neighbours if arguments.neighbours is None else arguments.neighbours
+    for_neighbours, why_not_neighbours = _suggest(fit, note, neighbours=neighbours)
     for_pairs, why_not_pairs = _suggest(fit, note, pairs=max_pairs)
     if max_pairs is not None:
         for_pairs, why_not_pairs = _largest_eps(expectation, for_pairs, why_not_pairs, eps, max_pairs)
@@ -277,7 +281,7 @@ def _predict(
         exponent_low=None if fit is None else fit.power_law.interval_low,
         exponent_high=None if fit is None else fit.power_law.interval_high,
         note=note,
-        target_neighbours=arguments.neighbours,
+        target_neighbours=neighbours,
         eps_for_neighbours=for_neighbours,
         why_not_neighbours=why_not_neighbours,
         max_pairs=max_pairs,

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from epsjoin.console import counted, printable
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import ArgumentError
 from epsjoin.lake import transactions, uris
 from epsjoin.lake.arguments import add_lake, open_stored
@@ -16,6 +17,8 @@ from epsjoin.lake.history import KEYS, RANGE, View, open_view, read_ranges
 from epsjoin.lake.lake import Lake
 from epsjoin.lake.targets import Target
 from epsjoin.report import words
+from epsjoin.source.records import key_id
+from epsjoin.source.values import from_text, type_field
 
 MAX_RECORDS = 20
 """Maximum number of records whose ranges are printed; a point may have many pairs."""
@@ -34,12 +37,16 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--table", required=True, choices=list(KEYS), help="the table")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--id", type=int, help="print the ranges of this point, or of its pairs")
+    what.add_argument(
+        "--key", action="append", help="the same of the point of this key; once for each column of the key"
+    )
     text = "write all ranges to this folder, a Delta table, which is replaced: a URI or an absolute path"
     what.add_argument("--to", help=text)
     arguments = parser.parse_args(argv)
     lake = open_stored(arguments)
     view = open_view(lake, arguments.table)
-    rows = None if arguments.id is None else _ranges_of(lake, view, arguments.id)
+    of = arguments.id if arguments.key is None else find_id(lake.source, arguments.key)
+    rows = None if of is None else _ranges_of(lake, view, of)
     span = f"{counted(len(view.runs), 'run')}, {view.runs[0]} to {view.runs[-1]}"
     print(f"\n{printable(lake.source.title)}, {view.table}, {span}\n")
     if rows is not None:
@@ -49,6 +56,33 @@ def main(argv: Sequence[str]) -> int:
         print(f"  {count(lake, view, arguments.to)}")
     print()
     return 0
+
+
+def find_id(source: SourceContract, key: Sequence[str]) -> int:
+    """Find the id of the record of a key.
+
+    Parameters
+    ----------
+    source : the contract.
+    key : a text for each column of the key, in the contract's order, as CSV would have it.
+
+    Raises
+    ------
+    ArgumentError
+        The data set has no key, or one of another number of columns; a text is no value of its column.
+    """
+    if len(key) != len(source.key):
+        columns, n = ", ".join(source.key) or "none", counted(len(key), "time")
+        raise ArgumentError(f"--key must be given once for each column of the key ({columns}), not {n}")
+    values: dict[str, Any] = {}
+    for name, text in zip(source.key, key, strict=True):
+        values[name], reason = type_field(source, source.column(name), text, from_text)
+        if reason is not None:
+            raise ArgumentError(f"--key: {reason}")
+    found = key_id(source, [values.get(column.name) for column in source.columns])
+    if isinstance(found, str):
+        raise ArgumentError(f"--key: {found}")
+    return found
 
 
 def _ranges_of(lake: Lake, view: View, of: int) -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from epsjoin.commands.clusters import describe_event
 from epsjoin.console import counted, printable
 from epsjoin.errors import MissingSliceError
-from epsjoin.findings import CHANGES
+from epsjoin.findings import CHANGES, most_telling
 from epsjoin.lake import slices, uris
 from epsjoin.lake.arguments import add_lake, open_stored, parse_run
 from epsjoin.lake.fingerprints import Fingerprints
@@ -75,7 +75,7 @@ def _tell_snapshot(lake: Lake, of: Mapping[str, Slice]) -> Iterator[tuple[str, s
     condition = snapshots[0]["taken_where"]
     if condition:
         left_out = sum(row["rows_left_out"] for row in snapshots)
-        others += f", {words.count(left_out)} left out, not: {condition}"
+        others += f", {words.count(left_out)} left out by the condition {condition}"
     yield "points", f"{words.count(n_points)} ({others})"
 
 
@@ -139,7 +139,7 @@ def _tell_what_is_new(
     of_kinds = ", ".join(f"{words.count(counts.get(what, 0))} {what}" for what in CHANGES)
     moved = words.count(pc.sum(found["moved"]).as_py() or 0)
     yield f"since {before.run}", f"{of_kinds} ({moved} moved)"
-    events = slices.read_slice(lake, cluster_events).to_pylist()
+    events = most_telling(slices.read_slice(lake, cluster_events).to_pylist())
     told = [f"{row['name']} {describe_event(row)}" for row in events[:MAX_EVENTS]]
     more = [f"and {counted(len(events) - MAX_EVENTS, 'event')} more"] if len(events) > MAX_EVENTS else []
     yield "clusters since", "; ".join([*told, *more]) or "all kept their names, and nothing happened to them"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +31,8 @@ class FileSample(NamedTuple):
     ----------
     n_rows : number of rows that are points: all coordinates are finite numbers.
     n_left_out : number of other rows in which nothing is wrong: a coordinate is missing.
-    n_bad : number of the rest: a coordinate is no finite number, or the row cannot be split into fields.
+    n_bad : number of the rest: a coordinate is no finite number, or too large, or the row cannot be split
+        into fields.
     points : (m, d) float64, a uniform sample of the points, in the order of the files.
     first_bad : where the first bad row is and what is wrong with it; empty if none is bad.
     """
@@ -42,7 +44,13 @@ class FileSample(NamedTuple):
     first_bad: str
 
 
-def sample_files(files: Sequence[Path], columns: Sequence[str], n_sample: int, seed: int = 0) -> FileSample:
+def sample_files(
+    files: Sequence[Path],
+    columns: Sequence[str],
+    n_sample: int,
+    seed: int = 0,
+    largest: Sequence[float] | None = None,
+) -> FileSample:
     """Read all files and keep up to ``n_sample`` of their points.
 
     Parameters
@@ -51,6 +59,7 @@ def sample_files(files: Sequence[Path], columns: Sequence[str], n_sample: int, s
     columns : names of the coordinates, in order.
     n_sample : maximum number of points to keep.
     seed : seed of the choice; the same files in the same order and the same seed yield the same points.
+    largest : of each column, the largest number without its sign; a row with a larger one is bad.
 
     Raises
     ------
@@ -71,7 +80,7 @@ def sample_files(files: Sequence[Path], columns: Sequence[str], n_sample: int, s
     limit = np.inf
     n_rows = n_left_out = n_bad = 0
     first_bad = ""
-    for file, batch in _read(files, columns):
+    for file, batch in _read(files, columns, largest or [math.inf] * len(columns)):
         if batch.refused and not n_bad:
             kind = "row" if format_of(file) == "parquet" else "line"
             first_bad = f"{file}: {kind} {batch.refused[0].line}: {batch.refused[0].reason}"
@@ -100,11 +109,16 @@ def _keep_smallest(
     return keys[chosen], rows[chosen], float(keys[chosen].max())
 
 
-def _read(files: Sequence[Path], columns: Sequence[str]) -> Iterator[tuple[Path, Batch]]:
+def _read(
+    files: Sequence[Path], columns: Sequence[str], largest: Sequence[float]
+) -> Iterator[tuple[Path, Batch]]:
     # the columns of a contract have names that need no quotes; those of a file may be anything
     names = tuple(f"axis_{i}" for i in range(len(columns)))
     typed = tuple(
-        Column(name, "number", physical_name=given) for name, given in zip(names, columns, strict=True)
+        Column(name, "number", physical_name=given, minimum=-most, maximum=most)
+        if most < math.inf
+        else Column(name, "number", physical_name=given)
+        for name, given, most in zip(names, columns, largest, strict=True)
     )
     source = SourceContract("estimate", "", "", typed, coordinates=names, optional=names)
     for file in files:

@@ -137,31 +137,34 @@ def test_sorted_area__holds_no_row_that_has_expired():
     assert area.expire(9.0).ids.tolist() == [1, 2]
 
 
-def stack_merge(codes, joins, reorganise_first) -> tuple[Counter[tuple[int, int]], int]:
-    """The merge with a stack as its area: fig. 3.1 reorganises first, figs. 4.4 and 4.5 insert before."""
-    stack: list[int] = []
+def stack_merge(codes, is_right, joins, reorganise_own) -> tuple[Counter[tuple[int, int]], int]:
+    """The merge of figures 4.3 to 4.5 with a stack for each table's area, as in figure 3.1.
+
+    A row is inserted into its own area; the other one drops what has expired, then it is queried. In figure
+    3.1 both drop it, before anything else.
+    """
+    stacks: tuple[list[int], list[int]] = ([], [])
     found: Counter[tuple[int, int]] = Counter()
     largest = 0
     for row in range(len(codes)):
-        if not reorganise_first:
-            found.update((other, row) for other in stack if joins(other, row))
-            stack.append(row)
-        while stack and not is_prefix(codes[stack[-1]], codes[row]):
-            stack.pop()
-        if reorganise_first:
-            found.update((other, row) for other in stack if joins(other, row))
-            stack.append(row)
-        largest = max(largest, len(stack))
+        own, other = stacks[::-1] if is_right[row] else stacks
+        for stack in (own, other) if reorganise_own else (other,):
+            while stack and not is_prefix(codes[stack[-1]], codes[row]):
+                stack.pop()
+        own.append(row)
+        found.update((known, row) for known in other if joins(known, row))
+        largest = max(largest, *map(len, stacks))
     return found, largest
 
 
 def test_areas__are_reorganised_before_a_row_is_inserted():
     points = np.random.default_rng(5).random((120, 2))
+    of_right = np.arange(len(points)) % 2 == 1
     kind = Similarity(0.1, cuts="regular", k=1, msl=3).fit(points, 120)
     rows = rows_of(kind, points, False, 0)
     codes = rows.key.view(np.uint8).reshape(rows.n, -1)
 
-    expected = twin.brute_force(points, 0.1)
+    expected = {pair for pair in twin.brute_force(points, 0.1) if of_right[pair[0]] != of_right[pair[1]]}
     space = kind.codes.space
     lower, _ = cube_corners(rows.values, space.axes, space.low, space.width, space.eps)
 
@@ -169,8 +172,8 @@ def test_areas__are_reorganised_before_a_row_is_inserted():
         pair = tuple(sorted((int(rows.ids[x]), int(rows.ids[y]))))
         return pair in expected and bool(owns_pair(codes[y], lower[x], lower[y]))
 
-    right, small = stack_merge(codes, joins, reorganise_first=True)
-    wrong, large = stack_merge(codes, joins, reorganise_first=False)
+    right, small = stack_merge(codes, of_right[rows.ids], joins, reorganise_own=True)
+    wrong, large = stack_merge(codes, of_right[rows.ids], joins, reorganise_own=False)
 
     def of_ids(found: Counter[tuple[int, int]]) -> Counter[tuple[int, int]]:
         ids: Counter[tuple[int, int]] = Counter()
@@ -178,7 +181,22 @@ def test_areas__are_reorganised_before_a_row_is_inserted():
             ids[tuple(sorted((int(rows.ids[x]), int(rows.ids[y]))))] += n
         return ids
 
-    assert of_ids(right) == Counter(expected.keys())
+    assert of_ids(right) == Counter(expected)
     twice = sum(n > 1 for n in of_ids(wrong).values())
     assert twice > len(expected) // 10
     assert large > 3 * small
+
+
+@pytest.mark.parametrize(("goes_on", "pairs"), [(all, []), (any, [("0", "00")])])
+def test_figure_3_1__goes_on_while_either_sequence_has_rows(goes_on, pairs):
+    """To the letter it ends with the first sequence, and the cubes within the last one's meet nobody."""
+    sequences, stacks, found = [["0"], ["00"]], ([], []), []
+    while goes_on(sequences):
+        of = min((side for side in (0, 1) if sequences[side]), key=lambda side: sequences[side][0])
+        cube = sequences[of].pop(0)
+        for stack in stacks:
+            while stack and not cube.startswith(stack[-1]):
+                stack.pop()
+        found += [(other, cube) for other in stacks[1 - of]]
+        stacks[of].append(cube)
+    assert found == pairs

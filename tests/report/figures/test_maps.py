@@ -141,3 +141,45 @@ def test_draw_map__becomes_a_picture_where_points_are_many(example: Findings) ->
     )
     assert "<image" not in figure.to_svg(maps.draw_map(example), "x", "y")
     assert figure.to_svg(maps.draw_map(many), "x", "y").count("<image") == 1
+
+
+@pytest.mark.parametrize("is_geographic", [True, False])
+def test_draw_map__of_one_point_far_from_all_others_shows_the_others(
+    example: Findings, is_geographic: bool
+) -> None:
+    """A place of 0, 0 stands for none in many files."""
+    near = np.column_stack([example.map_points % 2 + (11.0, 47.0)])
+    points = np.concatenate([near, [[0.0, 0.0]]])
+    outlier = {**example.outliers[0], "rank": 1, "columns": dict.fromkeys(example.map_axes, 0.0)}
+    far = dataclasses.replace(
+        example,
+        is_geographic=is_geographic,
+        map_points=points,
+        map_cluster_ids=np.append(example.map_cluster_ids, -1),
+        outliers=[outlier],
+    )
+    fig = maps.draw_map(far)
+    (west, east), (south, north) = fig.axes[0].get_xlim(), fig.axes[0].get_ylim()
+    assert 10.5 < west < near[:, 0].min() < near[:, 0].max() < east < 13.5
+    assert 46.5 < south < north < 49.5
+    legend = fig.axes[0].get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()][-1] == "1 far away, not on this map"
+    assert "1" in texts(fig), "its rank, at the edge"
+    half = np.where(np.arange(len(points))[:, None] % 2, points, 0.0)
+    everywhere = maps.draw_map(dataclasses.replace(far, map_points=half))
+    assert everywhere.axes[0].get_xlim()[0] <= 0.0, "half of the points are not far from most"
+
+
+def test_draw_map__writes_ranks_apart_from_one_another(example: Findings) -> None:
+    """So that 13 and 4 are not 134."""
+    columns = [dict.fromkeys(example.map_axes, 0.01 * i) for i in range(12)]
+    rows = [{**example.outliers[0], "rank": i + 1, "columns": each} for i, each in enumerate(columns)]
+    fig = maps.draw_map(dataclasses.replace(example, outliers=rows, largest_clusters=[]))
+    fig.draw_without_rendering()
+    boxes = [super(type(text), text).get_window_extent() for text in fig.axes[0].texts]
+    assert len(boxes) == 12
+    for i, one in enumerate(boxes):
+        for other in boxes[:i]:
+            gap = max(one.x0 - other.x1, other.x0 - one.x1, one.y0 - other.y1, other.y0 - one.y1)
+            assert gap > 0.5

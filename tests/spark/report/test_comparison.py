@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epsjoin.findings import ABSENT, NOISE, OTHERS, Comparison
+from epsjoin.findings import ABSENT, NOISE, OTHERS, TELLING, Comparison
 from epsjoin.lake.names import count_names
 from epsjoin.local.compare.events import EVENTS
 from epsjoin.params import RunParams
@@ -198,4 +198,4 @@ def test_read_names__are_of_the_last_runs(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_events__of_every_kind_have_their_place_and_their_word() -> None:
-    assert sorted(comparison.KINDS) == sorted(sentences.EVENTS) == sorted(EVENTS)
+    assert sorted(TELLING) == sorted(sentences.EVENTS) == sorted(EVENTS)

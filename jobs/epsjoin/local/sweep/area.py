@@ -18,7 +18,7 @@ class SweepArea(Protocol[RowsT, FoundT_co]):
 
     For each block of rows, in the order of their keys, a merge calls :meth:`expire` with the block's first
     key, then :meth:`query`, then :meth:`insert`. One area serves both tables, so nothing that has expired is
-    met (figure 4.4 to the letter queries the other table's area before that one is reorganised).
+    met (figures 4.4 and 4.5 to the letter insert a row into an area that still has what has expired).
     """
 
     @property

@@ -63,11 +63,14 @@ def new_map(
     return fig, ax
 
 
-def put_legend(ax: Axes, handles: Sequence[Line2D], ncols: int) -> None:
+def put_legend(ax: Axes, handles: Sequence[Line2D], ncols: int, n_beyond: int = 0) -> None:
     """Explain the marks above the map, from where a map of the full width begins: a narrow one has no room.
 
-    Words that would end beyond the picture are written smaller.
+    Words that would end beyond the picture are written smaller. Points beyond the map are counted.
     """
+    if n_beyond:
+        told = f"{words.count(n_beyond)} far away, not on this map"
+        handles, ncols = [*handles, Line2D([], [], linestyle="", label=told)], ncols + 1
     figure, left = ax.figure, ax.get_position(original=True).x0
     size = FontProperties(size=rcParams["legend.fontsize"]).get_size_in_points()
     while size > _MIN_LEGEND_POINTS:
@@ -115,6 +118,9 @@ def lines_between(
     return np.stack([begin, end, gap], axis=1).reshape(-1, 2), end
 
 
+_ONE_IN, _FAR = 100, 3.0
+"""One point in so many may be beyond the map, if it lies so many widths of the others away from them."""
+
 _FARTHEST = 1e290
 """Largest coordinate that is drawn; matplotlib computes with multiples of the sides of a map."""
 
@@ -122,8 +128,12 @@ _FARTHEST = 1e290
 def find_extent(
     points: NDArray[np.float64], is_geographic: bool
 ) -> tuple[tuple[float, float], tuple[float, float]]:
-    """Find the lower left and upper right corner of the map: the points with a margin, never an empty box."""
-    low, high = np.clip([points.min(axis=0), points.max(axis=0)], -_FARTHEST, _FARTHEST)
+    """Find the lower left and upper right corner of the map: the points with a margin, never an empty box.
+
+    A few that lie far from all others are beyond the map: with them it would show the others as one dot.
+    """
+    shown = points[~_are_far(points)]
+    low, high = np.clip([shown.min(axis=0), shown.max(axis=0)], -_FARTHEST, _FARTHEST)
     min_margin = 0.5 if is_geographic else np.maximum(np.abs(high) * 0.05, 1e-9)
     side = high - low
     margin = np.where(side > 0, side * 0.03, min_margin)
@@ -132,6 +142,25 @@ def find_extent(
         west = -180 if points[:, 0].min() >= -180 else -540
         low, high = np.maximum(low, (west, -90)), np.minimum(high, (180, 90))
     return (float(low[0]), float(low[1])), (float(high[0]), float(high[1]))
+
+
+def _are_far(points: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Mark the points that are beyond the map, if they are few: three times as far as most are apart."""
+    n_few = len(points) // _ONE_IN
+    none = np.zeros(len(points), np.bool_)
+    if not n_few:
+        return none
+    ordered = np.sort(np.clip(points, -_FARTHEST, _FARTHEST), axis=0)
+    low, high = ordered[n_few], ordered[-1 - n_few]
+    reach = _FAR * (high - low)
+    is_far = ((points < low - reach) | (points > high + reach)) & (high > low)
+    found = np.asarray(is_far.any(axis=1))
+    return found if found.sum() <= n_few else none
+
+
+def count_beyond(points: NDArray[np.float64], low: tuple[float, float], high: tuple[float, float]) -> int:
+    """Count the points that are beyond a map of this extent."""
+    return int(((points < low) | (points > high)).any(axis=1).sum())
 
 
 def _choose_aspect(is_geographic: bool, width: float, low: float, high: float) -> float | None:

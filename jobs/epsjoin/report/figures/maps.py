@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,6 +17,7 @@ from epsjoin.findings import NOISE, Findings, to_number
 from epsjoin.report import words
 from epsjoin.report.figures.base_map import (
     MAX_MARKS,
+    count_beyond,
     find_extent,
     lines_between,
     new_map,
@@ -84,9 +85,10 @@ def draw_map(findings: Findings) -> Figure:
     if is_named.any():
         handles.append(legend_mark(COLOURS[0], "largest clusters"))
     if len(layout.outliers):
-        ax.plot(*layout.outliers.T, "o", markersize=4, markerfacecolor="none", markeredgecolor=INK, zorder=4)
+        ring: dict[str, Any] = {"markersize": 4, "markerfacecolor": "none", "markeredgecolor": INK}
+        ax.plot(*layout.outliers.T, "o", **ring, zorder=4, clip_on=False)
         handles.append(legend_mark("none", "outliers", INK))
-    put_legend(ax, handles, 4)
+    put_legend(ax, handles, 4, count_beyond(points, layout.low, layout.high))
     _name_clusters(fig, ax, findings, layout, named)
     return fig
 
@@ -104,7 +106,8 @@ def draw_changes(findings: Findings) -> Figure:
     every = shift_longitudes(every) if findings.is_geographic else every
     edges = np.cumsum([len(findings.map_points), len(found.came), len(found.went)])
     points, came, went, ends = np.split(every, edges)
-    fig, ax = new_map(findings.map_axes, findings.is_geographic, *find_extent(every, findings.is_geographic))
+    low, high = find_extent(every, findings.is_geographic)
+    fig, ax = new_map(findings.map_axes, findings.is_geographic, low, high)
     draw_points(ax, points[:: -(-len(points) // MAX_BACKGROUND) or 1], RULE, 2.0)
     size = float(np.clip(400 / found.n_marks, 3, 6))
     for places, mark, colour in ((came, "+", CAME), (went, "x", WENT)):
@@ -122,7 +125,7 @@ def draw_changes(findings: Findings) -> Figure:
         Line2D([], [], linestyle="", marker=mark, color=colour, label=f"{words.count(number)} {text}")
         for text, mark, colour, number in counts
     ]
-    put_legend(ax, handles, 3)
+    put_legend(ax, handles, 3, count_beyond(every, low, high))
     return fig
 
 
@@ -132,7 +135,7 @@ class Layout(NamedTuple):
     Parameters
     ----------
     points : (n, 2) float64, the places of the findings' points.
-    outliers : (m, 2) float64, the places of the first outliers.
+    outliers : (m, 2) float64, the places of the first outliers; of those beyond the map, at its edge.
     ranks : their ranks.
     low, high : lower left and upper right corner of the map.
     """
@@ -156,7 +159,8 @@ def _lay_out(findings: Findings) -> Layout:
     if findings.is_geographic:
         both = shift_longitudes(both)
     n = len(findings.map_points)
-    return Layout(both[:n], both[n:], ranks, *find_extent(both, findings.is_geographic))
+    low, high = find_extent(both, findings.is_geographic)
+    return Layout(both[:n], np.clip(both[n:], low, high), ranks, low, high)
 
 
 def has_coastlines(findings: Findings) -> bool:
@@ -172,7 +176,11 @@ def _name_clusters(fig: Figure, ax: Axes, findings: Findings, layout: Layout, na
     fig.draw_without_rendering()  # only drawing fixes the aspect of the axes, and so the places of the data
     rows = {int(row["cluster_id"]): row for row in findings.largest_clusters}
     members = {cluster_id: layout.points[findings.map_cluster_ids == cluster_id] for cluster_id in named}
-    anchors = {each: np.median(points, axis=0) for each, points in members.items() if len(points)}
+    anchors = {
+        each: np.clip(np.median(points, axis=0), layout.low, layout.high)
+        for each, points in members.items()
+        if len(points)
+    }
     rings = ax.transData.transform(layout.outliers)
     clusters = [_box_of(ax.transData.transform(members[cluster_id])) for cluster_id in anchors]
     writer = _Writer(
@@ -219,7 +227,8 @@ class _Writer:
         on_taken = sum((_overlaps(boxes, other) for other in self._taken), np.zeros(len(boxes)))
         on_avoided = sum((_overlaps(boxes, other) for other in self._avoided), np.zeros(len(boxes)))
         best = int(np.argmin(30 * (outside + on_taken) + on_avoided + np.hypot(*places.T)))
-        self._taken.append(boxes[best])
+        apart = np.array((3, 1)) * self._point  # two ranks side by side are no third one
+        self._taken.append(np.concatenate([boxes[best, :2] - apart, boxes[best, 2:] + apart]))
         add_halo(
             self._ax.annotate(
                 text,

@@ -14,6 +14,7 @@ from epsjoin.findings import MatchFindings, Row
 from epsjoin.report import words
 from epsjoin.report.figures.base_map import (
     MAX_MARKS,
+    count_beyond,
     find_extent,
     lines_between,
     new_map,
@@ -50,7 +51,8 @@ def draw_matches(findings: MatchFindings) -> Figure:
     every = _places(findings)
     if not len(every):
         return draw_note("No records.")
-    fig, ax = new_map(AXES, True, *find_extent(every, True))
+    low, high = find_extent(every, True)
+    fig, ax = new_map(AXES, True, low, high)
     ends, left, right = np.split(every, np.cumsum([2 * len(pairs), len(left)]))
     n_drawn = len(pairs) + len(left) + len(right)
     size, as_image = float(np.clip(120 / np.sqrt(n_drawn), 1.6, 6)), n_drawn > MAX_MARKS
@@ -68,7 +70,7 @@ def draw_matches(findings: MatchFindings) -> Figure:
         style: dict[str, Any] = {"marker": mark, "color": colour, "linestyle": "", "markeredgewidth": 0.8}
         ax.plot(*places.T, markersize=width, zorder=2, rasterized=as_image, **style)
         handles.append(Line2D([], [], label=f"{words.count(number)} {clean_line(text, 30)}", **style))
-    put_legend(ax, handles, 3)
+    put_legend(ax, handles, 3, count_beyond(every, low, high))
     return fig
 
 

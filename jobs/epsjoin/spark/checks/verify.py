@@ -137,8 +137,8 @@ def verify_tables(job: Job, request: Request) -> dict[str, float]:
         faults.add([str(error)])
     faults.refuse()
     say(
-        f"verify: {request.points:,} random points and {min(request.cells, n_cells):,} of {n_cells:,} cells, "
-        f"{len(ids):,} points together, against all {n_points:,} by brute force"
+        f"verify: {min(request.points, n_points):,} random points and {min(request.cells, n_cells):,} of "
+        f"{n_cells:,} cells, {len(ids):,} points together, against all {n_points:,} by brute force"
     )
     found = _find_neighbours(job, ids, points, eps, faults)
     passed = scan_pairs(job, ids, eps).persist()

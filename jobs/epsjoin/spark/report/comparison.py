@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import MissingSliceError
-from epsjoin.findings import ABSENT, CHANGES, NOISE, OTHERS, Comparison
+from epsjoin.findings import ABSENT, CHANGES, NOISE, OTHERS, Comparison, most_telling
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
@@ -36,9 +36,6 @@ something happened, the others the largest."""
 
 MAX_EVENTS = 20
 """Maximum number of events that are told."""
-
-KINDS = ("split", "merged", "dissolved", "gone", "born", "split_off", "grown", "shrunk")
-"""Events, the most telling first."""
 
 _MARKS = "marks"
 
@@ -78,10 +75,10 @@ def find_comparison(job: Job, axes: tuple[str, str], label: str | None) -> Compa
     for each in named:
         sizes[each.name] = max(sizes[each.name], each.size)
     runs = tuple(dict.fromkeys(each.run for each in named))
-    happened = [event for each in reversed(runs) for event in _most_telling(_read_events(lake, each))]
+    happened = [event for each in reversed(runs) for event in most_telling(_read_events(lake, each))]
     lasting = _choose_names(sizes, happened)
-    telling = _most_telling(events)[:MAX_EVENTS]
-    flowing = _flows_by_name(flows, named, against, run, _most_telling(events))
+    telling = most_telling(events)[:MAX_EVENTS]
+    flowing = _flows_by_name(flows, named, against, run, most_telling(events))
     wanted = {
         *lasting,
         *(row[name] for row in telling for name in ("name", "other") if row[name] is not None),
@@ -142,11 +139,6 @@ def _read_events(lake: Lake, run: str) -> list[dict[str, Any]]:
     except MissingSliceError:
         return []
     return list(rows.sort_by([("name", "ascending"), ("event", "ascending")]).to_pylist())
-
-
-def _most_telling(events: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Sort the events of a run, the most telling first; of one kind the one of most members."""
-    return sorted(events, key=lambda row: (KINDS.index(row["event"]), -row["members"], row["name"]))
 
 
 def _choose_names(sizes: Mapping[int, int], happened: Iterable[Mapping[str, Any]]) -> set[int]:
