@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import stat
+import sys
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
+import psutil
 import pytest
 from airflow.jobs.job import Job
 from airflow.models.backfill import Backfill
@@ -19,7 +24,7 @@ from sqlalchemy import delete, update
 
 import backfill
 from dags.doors import MONTHS
-from dags.fake_spark import FakeSpark
+from dags.fake_spark import FakeSpark, write_script
 from dags.in_process import Scheduler
 
 
@@ -135,3 +140,49 @@ def test_backfill_run__keeps_airflows_output_where_nobody_else_reads_it(
     with pytest.raises(SystemExit, match="Airflow ended while it started"), backfill._airflow("navaids"):
         raise AssertionError
     assert stat.S_IMODE(backfill.LOG.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("obeys", [True, False])
+def test_backfill_run__stops_the_airflow_that_it_has_started(
+    database: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, obeys: bool
+) -> None:
+    """As by Ctrl-C; and one that does not end, by force, with its services."""
+    fake = f"""#!{sys.executable}
+import os, pathlib, signal, subprocess, sys, time
+
+def stop(*_):
+    pathlib.Path("asked").touch()
+    if {obeys}:
+        service.terminate()
+        sys.exit()
+
+service = subprocess.Popen(["sleep", "600"])
+signal.signal(signal.SIGINT, stop)
+pathlib.Path("started").write_text(f"{{service.pid}} {{os.environ['AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE']}}")
+while True:
+    time.sleep(600)
+"""
+    write_script(tmp_path / "airflow", fake)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    backfill.LOG.parent.mkdir(parents=True, exist_ok=True)
+    started = Path("started")
+    for name in ("_is_healthy", "_was_read_since", "_is_airflow_alive"):
+        monkeypatch.setattr(backfill, name, lambda *_: started.exists() and started.read_text())
+    monkeypatch.setattr(backfill, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(backfill, "STOP_SECONDS", 30 if obeys else 0.5)
+    with backfill._start_airflow("navaids") as airflow:
+        pid, has_schedule = started.read_text().split()
+        assert has_schedule == "False", "runs of the schedule would be cut off"
+        assert not Path("asked").exists()
+    assert Path("asked").exists()
+    assert airflow.wait(10) == (0 if obeys else -signal.SIGKILL)
+    assert not is_running(int(pid))
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process is there, and no zombie."""
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

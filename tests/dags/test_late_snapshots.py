@@ -16,6 +16,7 @@ from airflow.utils.session import create_session
 from fastapi.testclient import TestClient
 from sqlalchemy import select, update
 
+import spark_job
 from dags.fake_spark import FakeSpark
 from dags.in_process import Scheduler, runs_of, states_of
 from epsilon_join import epsilon_join
@@ -92,6 +93,20 @@ def test_run__that_waits_does_not_keep_the_next_ones_from_being_made(
     assert state_of(YESTERDAY - timedelta(days=1)) == ("running", "up_for_reschedule")
     assert state_of(YESTERDAY) == ("running", "up_for_reschedule")
     assert with_schedule.bag.dags["tides"].max_active_runs == 1 + 3
+
+
+@pytest.mark.parametrize(("left", "seconds"), [(timedelta(hours=5), 3600), (timedelta(minutes=20), 1200)])
+def test_next_try__is_in_an_hour_or_at_the_end_of_the_wait(
+    monkeypatch: pytest.MonkeyPatch, left: timedelta, seconds: int
+) -> None:
+    """A snapshot that comes in the last minutes is seen, too."""
+    monkeypatch.setattr(spark_job, "utcnow", lambda: TODAY)
+    wait = timedelta(days=3)
+    job = spark_job.SparkJobOperator(job="ingest", dataset="tides", writes=["points"], wait=wait)
+    found = job._find_next_try({"data_interval_end": TODAY - wait + left})  # type: ignore[typeddict-item]
+    assert found is not None
+    assert (found - TODAY).total_seconds() == seconds
+    assert job._find_next_try({"data_interval_end": TODAY - wait}) is None  # type: ignore[typeddict-item]
 
 
 def test_run__whose_time_to_wait_is_over_is_skipped_at_once(

@@ -388,3 +388,39 @@ def test_guard__warns_of_a_loss_that_is_unusual(here: None, tmp_path: Path) -> N
         else:
             ingest.run(replace(job, run=run))
         assert findings(job, run)["lost"]["verdict"] == verdict, run
+
+
+def test_guard__takes_no_other_change_for_a_loss(here: None, tmp_path: Path) -> None:
+    """After 300 new records a loss of 1 % is still unusual."""
+    job = tiny(tmp_path)
+    for run, n, verdict in (("2023-07-01", 1300, "ok"), ("2023-08-01", 1287, "warned")):
+        write(job, run, lines(n))
+        ingest.run(replace(job, run=run))
+        assert findings(job, run)["lost"]["verdict"] == verdict, run
+    assert findings(job, "2023-07-01")["new"]["observed"] > 0.2
+
+
+@pytest.mark.parametrize("changed", ["note", "y"])
+def test_guard__compares_no_values_of_a_column_whose_type_has_changed(
+    here: None, tmp_path: Path, changed: str
+) -> None:
+    """Of points, none of the coordinates then: they would be of another number of dimensions."""
+
+    def job_of(type_: str) -> Job:
+        columns = [key(), coordinate("x"), coordinate("y"), {"name": "note", "logicalType": "number"}]
+        for column in columns:
+            if column["name"] == changed:
+                column["logicalType"] = type_
+        return new_job(tmp_path, columns, guard={"moved": 1.0, "shift": 1.0, "scale": 1.0})
+
+    rows = lines(1000).replace(".25", ",7").replace("id,x,y", "id,x,y,note")
+    others = rows.replace(",7\n", ",8\n") if changed == "note" else rows.replace(".5,", ".5,1")
+    for run, type_, text in ((NOW, "integer", rows), (NEXT, "number", others)):
+        write(job_of(type_), run, text)
+        ingest.run(replace(job_of(type_), run=run))
+    found = findings(job_of("number"), NEXT)
+    if changed == "note":
+        assert found["updated"]["words"].endswith("no column that both runs have")
+    else:
+        assert found["moved"]["observed"] == 1.0
+        assert found["shift"]["words"].endswith("or their coordinates are not comparable")
