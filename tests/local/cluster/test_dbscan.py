@@ -236,3 +236,10 @@ def test_dbscan__takes_eps_per_dimension_and_weights(scale):
     assert found.degree.tolist() == [expected[row][2] for row in range(120)]
     assert found.labels.tolist() == twin.numbered([expected[row][0] for row in range(120)])
     assert 0 < found.is_core.sum() < 120
+
+
+def test_dbscan__takes_truth_values_as_weights():
+    """As scikit-learn does: a point of the weight 0 counts for none of its neighbours."""
+    points, weight = np.array([[0.0], [0.5], [1.0], [5.0]]), np.array([True, True, False, True])
+    ours, theirs = dbscan(points, 0.6, 2, sample_weight=weight), DBSCAN(eps=0.6, min_samples=2)
+    assert ours.labels.tolist() == theirs.fit(points, sample_weight=weight).labels_.tolist() == [0, 0, 0, -1]

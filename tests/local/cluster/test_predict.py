@@ -83,3 +83,11 @@ def test_clusters__may_be_lists():
     lists, pairs = [column.tolist() for column in CLUSTERS], epsjoin.self_join(POINTS, 1.0)
     assert epsjoin.predict_clusters(POINTS, POINTS, lists, 1.0).tolist() == lists[0]
     assert epsjoin.update_clusters(lists, pairs, pairs, IDS, IDS, 2).labels.tolist() == lists[0]
+
+
+def test_predict__calls_a_point_without_a_direction_by_its_argument():
+    clusters = epsjoin.dbscan([[1.0, 0.0], [1.0, 0.1]], 0.1, 1, "cosine")
+    with pytest.raises(
+        ArgumentError, match="^new_points: cosine needs .* row 1 breaks"
+    ):
+        epsjoin.predict_clusters([[1.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [1.0, 0.1]], clusters, 0.1, "cosine")

@@ -68,14 +68,14 @@ def test_join_window__stays_as_it_was_when_a_batch_is_refused() -> None:
     window.push([[0.0], [0.5]], [1, 2])
     window.push([[9.0]], [3])
     before = rows(window.pairs())
-    for points, ids in (
-        ([[0.0]], [3]),
-        ([[0.0]], [4, 5]),
-        ([[np.nan]], [4]),
-        ([[0.0, 1.0]], [4]),
-        ([[0.0]], [0.5]),
+    for points, ids, says in (
+        ([[0.0]], [3], "distinct"),
+        ([[0.0]], [4, 5], "ids must be one for each of 1 points, not 2"),
+        ([[np.nan]], [4], "points must be finite; row 0, column 0"),
+        ([[0.0, 1.0]], [4], "points must have as many columns as those of the window, 1, not 2"),
+        ([[0.0]], [0.5], "ids must be"),
     ):
-        with pytest.raises(ArgumentError):
+        with pytest.raises(ArgumentError, match=says):
             window.push(points, ids)
         assert rows(window.pairs()) == before
     with pytest.raises(BudgetError):

@@ -274,7 +274,7 @@ def _empty_rows(n: int, m: int) -> Ends:
 
 def _check_weights(sample_weight: npt.ArrayLike, n: int) -> Floats:
     weight = as_array("sample_weight", sample_weight)
-    if weight.shape != (n,) or weight.dtype.kind not in "fiu":
+    if weight.shape != (n,) or weight.dtype.kind not in "fiub":
         raise ArgumentError(
             f"sample_weight must be one number per point, {n}, not {weight.dtype} of shape {weight.shape}"
         )

@@ -12,7 +12,7 @@ from epsjoin.local.arguments import check_points
 from epsjoin.local.cluster.dbscan import Dbscan, check_dbscan
 from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.join.arrays import iter_join
-from epsjoin.local.metric import Metric
+from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.progress import ProgressArgument
 
 
@@ -76,6 +76,8 @@ def predict_clusters(
         raise ArgumentError(
             f"new_points must have as many columns as points, {known.shape[1]}, not {asked.shape[1]}"
         )
+    if weights is None:  # the join would call them left
+        get_metric(metric).check(asked, "new_points")
     n, m = len(core), len(asked)
     is_core = np.arange(n + m) < n
     home, distance = np.full(n + m, NOISE), np.full(n + m, np.inf)

@@ -115,6 +115,11 @@ class JoinWindow:
             raise ArgumentError(f"ids must be one for each of {len(new)} points, not {len(new_ids)}")
         is_full = len(self._batches) == self._n_batches
         staying = list(self._batches)[1:] if is_full else list(self._batches)
+        widths = {batch.points.shape[1] for batch in staying if len(batch.points)}
+        if len(new) and widths - {new.shape[1]}:
+            raise ArgumentError(
+                f"points must have as many columns as those of the window, {min(widths)}, not {new.shape[1]}"
+            )
         index_distinct(np.concatenate([new_ids, *(batch.ids for batch in staying)]))
         held = sum(len(part.left) for batch in staying for part in batch.pairs)
         with_old = self._join_window(new, new_ids, staying, held)
