@@ -8,7 +8,7 @@ import numpy as np
 
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.kernels.digests import Words
-from epsjoin.kernels.ids import index_ids, rows_of
+from epsjoin.kernels.ids import match_ids
 
 
 class Digests(NamedTuple):
@@ -57,9 +57,9 @@ class Difference(NamedTuple):
     is_moved: Bools
 
 
-def match_ids(before: Ints, now: Ints) -> Matching:
+def match_records(before: Ints, now: Ints) -> Matching:
     """Match two snapshots by their ids, of which each has every one once. O(n) expected time."""
-    rows = rows_of(index_ids(np.ascontiguousarray(before)), np.ascontiguousarray(now))
+    rows = match_ids(np.ascontiguousarray(before), np.ascontiguousarray(now))
     is_kept = rows >= 0
     is_deleted = np.ones(before.size, np.bool_)
     is_deleted[rows[is_kept]] = False
@@ -70,7 +70,7 @@ def match_ids(before: Ints, now: Ints) -> Matching:
 
 def find_difference(before: Digests, now: Digests) -> Difference:
     """Match two snapshots by their ids, and compare the digests of the records that stayed."""
-    found = match_ids(before.ids, now.ids)
+    found = match_records(before.ids, now.ids)
     a, b = found.before, found.now
     return Difference(
         found,

@@ -69,13 +69,13 @@ def compare_distances(
     """
     if metric == ON_SPHERE:
         ends = zip(left_points.tolist(), right_points.tolist(), strict=True)
-        right_distance = np.array([haversine(*x, *y) for x, y in ends])
+        true_distance = np.array([haversine(*x, *y) for x, y in ends])
     else:
-        right_distance = distances_between(left_points.T, right_points.T, metric)
-    for at in np.flatnonzero(right_distance != distance).tolist():
+        true_distance = distances_between(left_points.T, right_points.T, metric)
+    for at in np.flatnonzero(true_distance != distance).tolist():
         yield (
             f"pair ({left[at]}, {right[at]}) is stored at {float(distance[at])!r}, "
-            f"its distance is {float(right_distance[at])!r}"
+            f"its distance is {float(true_distance[at])!r}"
         )
 
 
@@ -214,11 +214,11 @@ def compare_pairs(found: QueryPairs, stored: QueryPairs) -> Iterator[str]:
         if (left, right) in seen:
             continue  # once from each end; duplicates are found by another check
         seen.add((left, right))
-        right_distance = expected.get((left, right))
-        if right_distance is None:
+        true_distance = expected.get((left, right))
+        if true_distance is None:
             yield f"pair ({left}, {right}) at {distance!r} is stored, but these points are no pair"
-        elif right_distance != distance:
-            yield f"pair ({left}, {right}) is stored at {distance!r}, its distance is {right_distance!r}"
+        elif true_distance != distance:
+            yield f"pair ({left}, {right}) is stored at {distance!r}, its distance is {true_distance!r}"
     for (left, right), distance in sorted(expected.items()):
         if (left, right) not in seen:
             yield f"pair ({left}, {right}) at {distance!r} is missing"

@@ -15,17 +15,16 @@ from pyspark.sql import functions as F
 
 from epsjoin.errors import BudgetError
 from epsjoin.kernels.arrays import Floats
-from epsjoin.lake import targets, transactions
-from epsjoin.spark import scan
+from epsjoin.lake import transactions
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.columns import column_of_ids
 from epsjoin.spark.frames import similarity_join
-from epsjoin.spark.join.frames import check_limit, target_at
+from epsjoin.spark.join.frames import as_limit, target_at
 from epsjoin.spark.join.pairs import PAIRS
 from epsjoin.spark.join.records import Compare, bring_records, compare_records
 from epsjoin.spark.persist import materialize, persist_until
 from epsjoin.spark.rows import FrameRows
-from epsjoin.spark.write import write_files
+from epsjoin.spark.write import Written, write_table
 
 Pack = Callable[[list[str | None], list[int]], tuple[pa.Array, Floats]]
 """From the texts of a batch and their ids to records, as tasks pass them on, and a point for each."""
@@ -66,7 +65,7 @@ def edit_join(
     into = None if to is None else target_at(to)
     if into is not None:
         transactions.check_replaceable(into)
-    max_pairs = check_limit("max_pairs", max_pairs)
+    max_pairs = as_limit("max_pairs", max_pairs)
     texts = frame.select(column_of_ids(frame, id), F.col(column).alias("text"))
     with ExitStack() as done:
         packed = FrameRows(texts).map(_packer(metric.pack), f"id long, record {metric.record}, point binary")
@@ -86,11 +85,12 @@ def edit_join(
         pairs = FrameRows(both).map(_comparer(metric.compare), PAIRS)
         if into is None:
             return materialize(pairs)
-        with targets.deleted_on_error(into):
-            written = write_files(into, FrameRows(pairs))
+
+        def check(written: Written) -> None:
             if written.rows > max_pairs:
                 raise BudgetError(f"{written.rows:,} pairs were found, {max_pairs:,} are allowed (max_pairs)")
-        return scan.read_replaced(frame.sparkSession, into, transactions.replace_table(into, written.files))
+
+        return write_table(into, FrameRows(pairs), frame.sparkSession, check)
 
 
 def _packer(pack: Pack) -> Task:

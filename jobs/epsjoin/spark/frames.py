@@ -23,8 +23,8 @@ from epsjoin.spark.cluster.from_pairs import cluster_pairs, refuse_noise_id
 from epsjoin.spark.columns import points_of, points_of_both
 from epsjoin.spark.join.frames import (
     MAX_PAIRS,
+    as_limit,
     begin_growing,
-    check_limit,
     join_by_files,
     join_by_shuffle,
     join_planned,
@@ -390,4 +390,4 @@ def similarity_join(
 def _check_join(cuts: Cuts | None, max_pairs: float) -> int:
     """Check the arguments of every join, before rows are counted; return ``max_pairs``."""
     check_cuts(cuts)
-    return check_limit("max_pairs", max_pairs)
+    return as_limit("max_pairs", max_pairs)

@@ -168,14 +168,13 @@ def summarize_error(error: Exception) -> str:
     _, traced, trace = str(error).rpartition("Traceback (most recent call last):\n")
     if traced and not python:  # of a task; what it raised is the first line that is not indented
         python = [line for line in trace.splitlines() if line.strip() and not line[0].isspace()][:1]
-    if lines and lines[0].startswith(
-        "An error occurred while calling"
-    ):  # of py4j; what Java threw is the next one
+    # of py4j; what Java threw is the next line
+    if lines and lines[0].startswith("An error occurred while calling"):
         lines = [line.removeprefix(": ") for line in lines[1:]] or lines
+    # what Python raised tells most, then the causes; what caused all others comes last
     told = (python or causes or lines or [type(error).__name__])[-1 if causes else 0]
-    if told.startswith("java.io.") and any(
-        reason in told for reason in _NO_ROOM
-    ):  # tables are not the JVM's to write
+    # tables are not the JVM's to write
+    if told.startswith("java.io.") and any(reason in told for reason in _NO_ROOM):
         worker = _LOST_BY_WORKER.search(str(error))
         if worker is not None:
             return (

@@ -30,6 +30,9 @@ Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 BATCH_ROWS = 1 << 20
 """Maximum number of rows in a batch that a task reads from a file, by default."""
 
+_MIN_SPLIT_ROWS = 1 << 16
+"""Number of rows that the driver writes to a file at least, if there are as many."""
+
 
 class Rows(Protocol):
     """Rows with the columns ``schema`` (DDL), in any number of splits; one task reads one split."""
@@ -237,6 +240,23 @@ class DriverRows:
     def spark(self) -> SparkSession:
         """The session."""
         return self.session()
+
+    @classmethod
+    def of_ranges(
+        cls,
+        session: Callable[[], SparkSession],
+        n_threads: int,
+        n: int,
+        make: Callable[[slice], pa.RecordBatch],
+        schema: str,
+    ) -> DriverRows:
+        """Make n rows by ranges, a batch each, at least one for each thread where they are many."""
+        step = max(_MIN_SPLIT_ROWS, min(BATCH_ROWS, -(-n // n_threads)))
+
+        def batches(begin: int) -> Iterator[pa.RecordBatch]:
+            yield make(slice(begin, begin + step))
+
+        return cls(session, n_threads, range(0, n, step), batches, schema)
 
     def map(self, work: Task, schema: str) -> DataFrame:
         """See :class:`Rows`; the rows go to Spark before ``work`` is applied."""

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
+from epsjoin.lake import transactions
 from epsjoin.lake.parquet import File
-from epsjoin.lake.targets import Target
-from epsjoin.spark import tasks
+from epsjoin.lake.targets import Target, deleted_on_error
+from epsjoin.spark import scan, tasks
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.rows import Rows
 
@@ -42,6 +44,24 @@ class Written(NamedTuple):
     def rows(self) -> int:
         """Number of rows in the files."""
         return sum(file.rows for file in self.files)
+
+
+def write_table(
+    into: Target, rows: Rows, session: SparkSession, check: Callable[[Written], None] = lambda _: None
+) -> DataFrame:
+    """Let the tasks write the rows, put them in the place of a table's, and read the table.
+
+    Parameters
+    ----------
+    into : a table outside of a lake.
+    rows : rows with its columns.
+    session : reads the table.
+    check : raises an error if the table must not have what was written; it stays as it was then.
+    """
+    with deleted_on_error(into):
+        written = write_files(into, rows)
+        check(written)
+    return scan.read_replaced(session, into, transactions.replace_table(into, written.files))
 
 
 def write_files(

@@ -87,7 +87,5 @@ def test_clusters__may_be_lists():
 
 def test_predict__calls_a_point_without_a_direction_by_its_argument():
     clusters = epsjoin.dbscan([[1.0, 0.0], [1.0, 0.1]], 0.1, 1, "cosine")
-    with pytest.raises(
-        ArgumentError, match="^new_points: cosine needs .* row 1 breaks"
-    ):
+    with pytest.raises(ArgumentError, match="^new_points: cosine needs .* row 1 breaks"):
         epsjoin.predict_clusters([[1.0, 0.0], [0.0, 0.0]], [[1.0, 0.0], [1.0, 0.1]], clusters, 0.1, "cosine")

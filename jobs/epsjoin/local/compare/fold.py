@@ -70,27 +70,27 @@ def name_run(
     stayed = np.zeros(labels.size, np.int64)
     own = moves.select(giver[moves.y] == moves.x)
     stayed[own.y] = own.members
-    came = [
+    inserted, from_noise = (
         add_at(moves.into, (flows.members * where)[moves.is_into], labels.size)
         for where in (flows.is_new, ~flows.is_new & (flows.before == NOISE))
-    ]
+    )
     to_noise, deleted = (
         np.where(is_new, 0, take(column, giver)) for column in (moves.to_noise, moves.deleted)
     )
     names = Names(
-        *(
-            labels,
-            name,
-            first_run,
-            runs,
-            size,
-            core,
-            stayed,
-            size - stayed - came[0] - came[1],
-            came[1],
-            came[0],
-        ),
-        *(np.where(is_new, 0, take(moves.left, giver) - stayed - to_noise), to_noise, deleted),
+        label=labels,
+        name=name,
+        first_run=first_run,
+        runs=runs,
+        size=size,
+        core=core,
+        stayed=stayed,
+        from_clusters=size - stayed - inserted - from_noise,
+        from_noise=from_noise,
+        inserted=inserted,
+        to_clusters=np.where(is_new, 0, take(moves.left, giver) - stayed - to_noise),
+        to_noise=to_noise,
+        deleted=deleted,
     )
     events = find_events(moves, old, names, heir, giver) if number else to_events([])
     return Named(names, ever), events

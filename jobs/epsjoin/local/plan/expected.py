@@ -269,16 +269,9 @@ def expect_pairs(
         points, eps, metric, max_pairs=_MAX_PAIRS, min_rows=_MIN_ROWS, divisor=2, held=held
     )
     scale = n_rows * (n_rows - 1.0) / (m * (m - 1.0)) if m > 1 else 0.0
-    half = NORMAL_95 * math.sqrt(variance * (1.0 - m / n_rows)) if m else 0.0
-    few = _RULE_OF_THREE if pairs < _RULE_OF_THREE and m < n_rows else 0.0
-    return ExpectedPairs(
-        pairs * scale,
-        max(0.0, pairs - half) * scale,
-        min(n_rows * max(0.0, n_rows - 1.0) / 2.0, (pairs + half + few) * scale),
-        m,
-        pairs,
-        pairs >= _MIN_PAIRS or m == n_rows,
-    )
+    remaining = 1.0 - m / n_rows if m else 0.0
+    most = n_rows * max(0.0, n_rows - 1.0) / 2.0
+    return _expect(SamplePairs(m, pairs, variance), scale, remaining, most, is_whole=m == n_rows)
 
 
 def expect_pairs_between(
@@ -313,21 +306,33 @@ def expect_pairs_between(
     (n, m), l_rows = n_rows, len(left)
     limits = {"max_pairs": _MAX_PAIRS, "min_rows": _MIN_ROWS}
     found = count_sample_pairs(right, eps, metric, left=left, held=held, **limits)
-    r_rows, pairs = min(found.rows, len(right)), found.pairs
+    r_rows = min(found.rows, len(right))
     if not l_rows or not r_rows:
         return ExpectedPairs(0.0, 0.0, 0.0, r_rows, 0, True)
     is_whole = l_rows == n and r_rows == m
     scale = (n / l_rows) * (m / r_rows)
-    half = NORMAL_95 * math.sqrt(found.variance * max(0.0, 1.0 - 1.0 / scale))
+    found = found._replace(rows=r_rows)
+    return _expect(found, scale, max(0.0, 1.0 - 1.0 / scale), float(n) * m, is_whole=is_whole)
+
+
+def _expect(
+    found: SamplePairs, scale: float, remaining: float, most: float, *, is_whole: bool
+) -> ExpectedPairs:
+    """Expect the pairs of all rows, with their interval.
+
+    Parameters
+    ----------
+    scale : pairs of rows for each pair of rows of the sample.
+    remaining : what is left of the variance, as the sample is a part of all rows.
+    most : pairs of rows.
+    is_whole : whether the sample is all rows.
+    """
+    pairs = found.pairs
+    half = NORMAL_95 * math.sqrt(found.variance * remaining)
     few = _RULE_OF_THREE if pairs < _RULE_OF_THREE and not is_whole else 0.0
-    return ExpectedPairs(
-        pairs * scale,
-        max(0.0, pairs - half) * scale,
-        min(float(n) * m, (pairs + half + few) * scale),
-        r_rows,
-        pairs,
-        pairs >= _MIN_PAIRS or is_whole,
-    )
+    high = min(most, (pairs + half + few) * scale)
+    suffices = pairs >= _MIN_PAIRS or is_whole
+    return ExpectedPairs(pairs * scale, max(0.0, pairs - half) * scale, high, found.rows, pairs, suffices)
 
 
 def expected_pairs_of_tables(left: Points, right: Points | None, eps: float, metric: Metric) -> float:

@@ -16,20 +16,19 @@ from epsjoin.errors import ArgumentError
 from epsjoin.lake import transactions, uris
 from epsjoin.lake.sample import Sample
 from epsjoin.lake.schemas import unquoted
-from epsjoin.lake.targets import Target, deleted_on_error
+from epsjoin.lake.targets import Target
 from epsjoin.local.arguments import as_array, check_choice, check_dimensions
 from epsjoin.local.bestmatch.orders import Closest, Order, Subset, orders_of
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.params import MATCH_HOW, MATCH_TAKE
-from epsjoin.spark import scan
 from epsjoin.spark.bestmatch.distribute import match_frames, plan_match, result_schema
 from epsjoin.spark.bestmatch.matching import Matching
 from epsjoin.spark.columns import points_of, type_of
-from epsjoin.spark.join.frames import check_limit
+from epsjoin.spark.join.frames import as_limit
 from epsjoin.spark.join.plan import check_cuts, draw_samples
 from epsjoin.spark.points import Points
 from epsjoin.spark.rows import to_frame
-from epsjoin.spark.write import write_files
+from epsjoin.spark.write import write_table
 
 _LOW_HALF = 0xFFFFFFFF
 
@@ -116,7 +115,7 @@ def bestmatch_join(
     check_choice("how", how, MATCH_HOW)
     check_choice("take", take, MATCH_TAKE)
     check_cuts(cuts)
-    max_candidates = check_limit("max_candidates", max_candidates)
+    max_candidates = as_limit("max_candidates", max_candidates)
     named, n_words = _name_marks(orders)
     of_left, of_right = ([name for order in named for name in _marks(order)[side]] for side in (0, 1))
     points = _points_with_marks(left, columns, id, of_left)
@@ -143,9 +142,7 @@ def bestmatch_join(
     found = match_frames(plan_match(sides, samples, chosen, matching), names)
     if into is None:
         return to_frame(found)
-    with deleted_on_error(into):
-        written = write_files(into, found)
-    return scan.read_replaced(left.sparkSession, into, transactions.replace_table(into, written.files))
+    return write_table(into, found, left.sparkSession)
 
 
 def _name_marks(orders: Sequence[Order] | None) -> tuple[list[Order], tuple[int, ...]]:

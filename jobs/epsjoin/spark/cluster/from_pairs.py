@@ -51,7 +51,7 @@ from epsjoin.spark.splits import names_of
 EDGE, BORDER = 0, 1
 """Kinds of rows that remain of the pairs once the core points are known."""
 MAX_ON_DRIVER = 50_000_000
-"""Maximum number of points that the driver labels, in ``POINT_BYTES`` each: 1.25 GB."""
+"""Maximum number of points that the driver labels, 25 bytes for each (``positions.POINT_BYTES``): 1.25 GB."""
 FILE_BYTES = 40
 """Bytes of shared files for each point: ids, what remains of the pairs, labels."""
 HEAP_BYTES = 64

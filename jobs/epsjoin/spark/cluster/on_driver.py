@@ -22,7 +22,7 @@ from epsjoin.local.sweep.sweeping import check_n_jobs
 from epsjoin.local.sweep.threads import in_order
 from epsjoin.spark.cluster.from_pairs import CLUSTERS, to_rows
 from epsjoin.spark.join.pairs import PAIRS
-from epsjoin.spark.rows import BATCH_ROWS, DriverRows
+from epsjoin.spark.rows import DriverRows
 from epsjoin.spark.splits import names_of
 from epsjoin.spark.stored import StoredSlice
 
@@ -35,8 +35,6 @@ _POINT_BYTES = 81
 """Bytes of each point: ids and their index, degrees, forest, nearest core points, labels."""
 _PAIR_BYTES = 16
 """Bytes of a pair that waits until it is known whether its points are core."""
-_MIN_SPLIT_ROWS = 1 << 16
-"""Number of rows that the driver writes to a file at least, if there are as many."""
 
 
 def fits_driver(n_points: int, n_pairs: int, min_pts: int) -> bool:
@@ -72,13 +70,11 @@ def cluster_on_driver(points: StoredSlice, pairs: StoredSlice, min_pts: int) -> 
         found = cluster_rows(timed(batches, "wait"), len(ids), min_pts)
     name = _name_clusters(ids, found.labels, found.is_core)
     degree = found.degree.astype(np.int64, copy=False)
-    step = max(_MIN_SPLIT_ROWS, min(BATCH_ROWS, -(-len(ids) // threads)))
 
-    def rows_from(begin: int) -> Iterator[pa.RecordBatch]:
-        some = slice(begin, begin + step)
-        yield to_rows(ids[some], degree[some], name[some], min_pts)
+    def rows_of_range(some: slice) -> pa.RecordBatch:
+        return to_rows(ids[some], degree[some], name[some], min_pts)
 
-    return DriverRows(points.job.session, threads, range(0, len(ids), step), rows_from, CLUSTERS)
+    return DriverRows.of_ranges(points.job.session, threads, len(ids), rows_of_range, CLUSTERS)
 
 
 def _read_ids(points: StoredSlice) -> NDArray[np.int64]:

@@ -16,7 +16,7 @@ from epsjoin.differ.columns import without_infinities
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.lake.arrow import are_same
 from epsjoin.lake.fingerprints import Fingerprints
-from epsjoin.local.snapshots import match_ids
+from epsjoin.local.snapshots import match_records
 from epsjoin.spark.buckets import plan_buckets
 from epsjoin.spark.compare.records import Records, identify, read_both
 from epsjoin.spark.digests import places_in
@@ -45,7 +45,7 @@ def find_changes(job: Job, now: Fingerprints) -> Iterator[pa.Table]:
 def _differing(before: Records, now: Records, is_keyed: bool) -> tuple[Ints, Ints, Ints]:
     """The ids of deleted and inserted records, and of those in both runs that may differ."""
     old, new = (before.ids, now.ids) if is_keyed else identify(before, now)
-    found = match_ids(old, new)
+    found = match_records(old, new)
     differs = (before.digests[found.before] != now.digests[found.now]).any(axis=1)
     return before.ids[found.deleted], now.ids[found.inserted], now.ids[found.now][differs]
 

@@ -6,9 +6,9 @@ All four tables are about neighbours in time, so this is the one step that write
 2. ``cluster_names`` and ``cluster_events`` of the run and of all later ones: names are a fold over the runs
    in the order of their dates, a pure function of what is in the lake, not of the order in which it came.
 
-Each table is replaced in one commit, however many runs it has slices of. A slice of names is stamped by the
-files of its flows and of the names before, so that two jobs that change names always meet in the slice of the
-last run: the second is refused and tried again, and has seen all then.
+Each table is replaced in one commit, however many runs it has slices of. A slice of names has the
+fingerprint of its flows and of the names before, so that two jobs that change names always meet in the slice
+of the last run: the second is refused and tried again, and has seen all then.
 """
 
 from __future__ import annotations
@@ -206,6 +206,6 @@ def _event_rows(events: Events, against: str) -> pa.Table:
 
 
 def _write(lake: Lake, where: Slice, rows: Iterable[pa.Table]) -> list[File]:
-    """Write a slice's file, one without rows if there are none: what follows is stamped by its name."""
+    """Write a slice's file, one without rows if there are none: fingerprints are of its name."""
     into = targets.target_of(lake, where)
     return [into.write(rows) or targets.write_empty_file(into)]

@@ -39,7 +39,7 @@ MAX_PAIRS = 1_000_000_000
 """Default maximum number of pairs of a join of frames."""
 
 
-def check_limit(name: str, value: float) -> int:
+def as_limit(name: str, value: float) -> int:
     """Return a limit of a number of pairs as a whole number; infinity is none that anybody reaches.
 
     Raises

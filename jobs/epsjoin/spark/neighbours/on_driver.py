@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -24,16 +24,13 @@ from epsjoin.local.scratch import MakeArray, ScratchFiles, scratch_root
 from epsjoin.local.sweep.sweeping import check_n_jobs
 from epsjoin.spark.neighbours.ranked import MAX_EXPLAINED, OUTLIERS, Usual, check_near
 from epsjoin.spark.reading import Reading
-from epsjoin.spark.rows import BATCH_ROWS, DriverRows, Rows
+from epsjoin.spark.rows import DriverRows, Rows
 
 MAX_ON_DRIVER_BYTES = 4 << 30
 """Maximum number of bytes that the driver's Python process holds, without pages of files."""
 
 _HELD_BYTES = 160
 """Bytes that the driver holds of each point: id, degree, scores, ranks, its place in the tree."""
-
-_MIN_SPLIT_ROWS = 1 << 16
-"""Number of rows that the driver writes to a file at least, if there are as many."""
 
 
 def room_on_driver(n: int, dimensions: int, k: int, max_on_driver: int) -> MakeArray | None:
@@ -137,12 +134,10 @@ def rank_on_driver(
     ranks = np.empty(n, np.int64)
     ranks[order] = np.arange(1, n + 1)
     words = usual.describe(coordinates[order[:MAX_EXPLAINED]])
-    step = max(_MIN_SPLIT_ROWS, min(BATCH_ROWS, -(-n // threads)))
 
-    def rows_from(begin: int) -> Iterator[pa.RecordBatch]:
-        some = slice(begin, begin + step)
+    def rows_of_range(some: slice) -> pa.RecordBatch:
         rank = ranks[some]
-        yield pa.record_batch(
+        return pa.record_batch(
             {
                 "id": known.ids[some],
                 "rank": rank,
@@ -154,7 +149,7 @@ def rank_on_driver(
             }
         )
 
-    return DriverRows(session, threads, range(0, n, step), rows_from, OUTLIERS)
+    return DriverRows.of_ranges(session, threads, n, rows_of_range, OUTLIERS)
 
 
 class _Known(NamedTuple):
@@ -179,7 +174,7 @@ def _read_clusters(clusters: Iterable[pa.RecordBatch]) -> _Known:
     if (known.ids[1:] > known.ids[:-1]).all():  # as the driver has written them; memory costs as much as work
         return known
     order = np.argsort(known.ids)
-    return _Known(*(column[order] for column in known))
+    return _Known(known.ids[order], known.degree[order], known.is_noise[order])
 
 
 def _read_points(
