@@ -52,6 +52,7 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
     from epsjoin.spark.cluster.cluster import stored_pairs
     from epsjoin.spark.join import merge_join, replicate
     from epsjoin.spark.neighbours.rank import rank_points
+    from epsjoin.spark.neighbours.ranked import Scoring
     from epsjoin.spark.points import stored_points
     from epsjoin.spark.rows import StoredRows
     from epsjoin.spark.write import write_files
@@ -97,7 +98,7 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
             _, sample = points.sample(20_000, 0)
             names = [f"x{j}" for j in range(points.reading.dimensions)]
             k = job.params.n_neighbours
-            of = points, sample, labels, pairs, eps, get_metric("euclidean"), k, names
+            of = points, sample, labels, pairs, Scoring(eps, get_metric("euclidean"), k, names)
             return written("outliers", lambda done: rank_points(*of, done, max_on_driver))
 
         spark, run_tasks, lazy_tasks = job.spark, tasks.run_tasks, tasks.lazy_tasks

@@ -35,6 +35,7 @@ from epsjoin.spark.join.plan import check_cuts, plan_frames, plan_pairs
 from epsjoin.spark.join.replicate import MAX_FILES, n_files
 from epsjoin.spark.join.semi import Sides, keep_rows
 from epsjoin.spark.neighbours.rank import rank_points
+from epsjoin.spark.neighbours.ranked import Scoring
 from epsjoin.spark.neighbours.search import search_nearest
 from epsjoin.spark.persist import materialize, persist_until
 from epsjoin.spark.points import refuse_changed
@@ -147,17 +148,8 @@ def outliers(
         dimensions, names = sample.shape[1], points.reading.names
         if len(names) != dimensions:
             names = tuple(f"{names[0]}[{i}]" for i in range(dimensions))
-        ranked = rank_points(
-            points.of_dimensions(dimensions),
-            sample,
-            clusters,
-            pairs,
-            threshold,
-            chosen,
-            n_neighbours,
-            names,
-            done,
-        )
+        scoring = Scoring(threshold, chosen, n_neighbours, names)
+        ranked = rank_points(points.of_dimensions(dimensions), sample, clusters, pairs, scoring, done)
         return materialize(to_frame(ranked).orderBy("rank"))
 
 

@@ -28,7 +28,7 @@ from epsjoin.spark.columns import points_of
 from epsjoin.spark.join.pairs import PAIRS
 from epsjoin.spark.neighbours import cell, on_driver, outliers, rank
 from epsjoin.spark.neighbours.rank import rank_points
-from epsjoin.spark.neighbours.ranked import Usual
+from epsjoin.spark.neighbours.ranked import Scoring, Usual
 from epsjoin.spark.rows import FrameRows, to_frame
 from oracles import cluster as slow_cluster
 from oracles import join as slow
@@ -55,7 +55,7 @@ def rank_all(
     points = points_of(frame_of(spark, POINTS, IDS), columns_of(POINTS), "id").of_dimensions(3)
     stored = FrameRows(spark.createDataFrame(pairs[lost:], PAIRS))
     names = ["a", "b", "c"]
-    of = points, LATTICE, clusters, stored, EPS, get_metric("euclidean"), k, names
+    of = points, LATTICE, clusters, stored, Scoring(EPS, get_metric("euclidean"), k, names)
     with ExitStack() as done:
         ranked = rank_points(
             *of, done, max_on_driver, cell_bytes=(8 * 3 + 16 * k) * 15
@@ -238,10 +238,7 @@ def test_rank_points__refuse_pairs_that_do_not_belong_to_the_clusters(
                 LATTICE,
                 FrameRows(changed_clusters),
                 FrameRows(changed_pairs),
-                EPS,
-                euclidean,
-                K,
-                "abc",
+                Scoring(EPS, euclidean, K, "abc"),
                 ExitStack(),
                 max_on_driver,
             )

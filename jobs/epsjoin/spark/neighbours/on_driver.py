@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -16,13 +16,12 @@ from epsjoin.errors import TableError
 from epsjoin.kernels.ids import IdIndex, index_ids, rows_of
 from epsjoin.lake.arrow import pair_columns, with_nulls
 from epsjoin.local.cluster.from_pairs import NOISE
-from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.from_pairs import NearestOfRows, complete
 from epsjoin.local.neighbours.lof import lof_of_nearest
 from epsjoin.local.neighbours.rank import order_by_outlyingness
 from epsjoin.local.scratch import MakeArray, ScratchFiles, scratch_root
 from epsjoin.local.sweep.sweeping import check_n_jobs
-from epsjoin.spark.neighbours.ranked import MAX_EXPLAINED, OUTLIERS, Usual, check_near
+from epsjoin.spark.neighbours.ranked import MAX_EXPLAINED, OUTLIERS, Scoring, Usual, check_near
 from epsjoin.spark.reading import Reading
 from epsjoin.spark.rows import DriverRows, Rows
 
@@ -75,13 +74,9 @@ def rank_on_driver(
     inputs: DriverInputs,
     reading: Reading,
     draw: Draw,
-    eps: float,
-    metric: Metric,
-    k: int,
-    names: Sequence[str],
+    scoring: Scoring,
     session: Callable[[], SparkSession],
     make: MakeArray = np.zeros,
-    are_candidates: bool = False,
 ) -> Rows:
     """Rank points on the driver, by a thread for each core of its machine, without a session.
 
@@ -90,10 +85,9 @@ def rank_on_driver(
     inputs : each is read once.
     reading : how the batches of points are read.
     draw : draws a sample of the points.
-    eps, metric, k, names : see :func:`rank_points`.
+    scoring : by what they are scored.
     session : returns the session; called only if the rows go to Spark.
     make : makes the arrays of coordinates and neighbours, see :func:`room_on_driver`.
-    are_candidates : see :func:`rank_points`.
 
     Returns
     -------
@@ -104,6 +98,7 @@ def rank_on_driver(
     TableError
         See :func:`rank_points`.
     """
+    eps, metric, k, names, are_candidates = scoring
     known, threads = _read_clusters(inputs.clusters), check_n_jobs(-1)
     n = len(known.ids)
     index = index_ids(known.ids)

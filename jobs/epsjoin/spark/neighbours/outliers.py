@@ -27,6 +27,7 @@ from epsjoin.spark.neighbours.on_driver import (
     room_on_driver,
 )
 from epsjoin.spark.neighbours.rank import rank_points
+from epsjoin.spark.neighbours.ranked import Scoring
 from epsjoin.spark.points import STORED, draw_sample, sample_of, stored_points, stored_reading
 from epsjoin.spark.rows import StoredRows
 from epsjoin.spark.splits import names_of
@@ -60,13 +61,12 @@ def run(job: Job, max_on_driver: int = MAX_ON_DRIVER_BYTES) -> dict[str, float]:
     inputs = Fingerprints(lake, run)
     outliers = inputs.slice("outliers")
     joined = joined_table(lake.source.chain)
-    are_candidates = joined != "pairs"
     slices_of = (Slice("points", run), inputs.slice("clusters"), inputs.slice(joined))
     points, clusters, pairs = (StoredSlice.of(job, where) for where in slices_of)
     reading, names = stored_reading(lake), lake.source.axes
     sample_rows, seed = job.params.sample_rows, job.params.seed
-    eps = float(inputs.row("join_plan")["eps"])
-    how = eps, get_metric(lake.source.point_metric), k, names
+    eps, metric = float(inputs.row("join_plan")["eps"]), get_metric(lake.source.point_metric)
+    scoring = Scoring(eps, metric, k, names, are_candidates=joined != "pairs")
     into = targets.target_of(lake, outliers)
     with targets.deleted_on_error(into), ExitStack() as done:
         make = room_on_driver(points.n, len(names), k, max_on_driver)
@@ -78,22 +78,13 @@ def run(job: Job, max_on_driver: int = MAX_ON_DRIVER_BYTES) -> dict[str, float]:
             def draw(ids: NDArray[np.int64], places: NDArray[np.float64]) -> NDArray[np.float64]:
                 return places[sample_of(ids, sample_rows, seed)]
 
-            ranked = rank_on_driver(read, reading, draw, *how, job.session, make, are_candidates)
+            ranked = rank_on_driver(read, reading, draw, scoring, job.session, make)
         else:
             _, sample = draw_sample(points.scan, reading, points.n, sample_rows, seed)
             of_clusters = StoredRows.of(job, clusters.where, CLUSTERS)
             of_pairs = stored_pairs(job, pairs.where)
             whole = stored_points(job)
-            ranked = rank_points(
-                whole,
-                sample,
-                of_clusters,
-                of_pairs,
-                *how,
-                done,
-                max_on_driver,
-                are_candidates=are_candidates,
-            )
+            ranked = rank_points(whole, sample, of_clusters, of_pairs, scoring, done, max_on_driver)
         files, counters = write_files(into, ranked, _count)
         if counters["rows"] != points.n:
             raise TableError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 
 import numpy as np
@@ -24,7 +24,7 @@ from epsjoin.spark.neighbours.on_driver import (
     rank_on_driver,
     room_on_driver,
 )
-from epsjoin.spark.neighbours.ranked import MAX_EXPLAINED, OUTLIERS, Usual, check_near
+from epsjoin.spark.neighbours.ranked import MAX_EXPLAINED, OUTLIERS, Scoring, Usual, check_near
 from epsjoin.spark.neighbours.scores import score_points
 from epsjoin.spark.persist import persist_until
 from epsjoin.spark.points import Points
@@ -41,14 +41,10 @@ def rank_points(
     sample: NDArray[np.float64],
     clusters: Rows,
     pairs: Rows,
-    eps: float,
-    metric: Metric,
-    k: int,
-    names: Sequence[str],
+    scoring: Scoring,
     done: ExitStack,
     max_on_driver: int = MAX_ON_DRIVER_BYTES,
     cell_bytes: int = CELL_BYTES,
-    are_candidates: bool = False,
 ) -> Rows:
     """Compute the rank, k-distance and LOF of every point.
 
@@ -62,14 +58,10 @@ def rank_points(
     sample : (m, d) float64, a sample of the points; it shows which values are usual in each dimension.
     clusters : columns ``CLUSTERS``, a row for every point.
     pairs : columns ``PAIRS``, every pair within eps once.
-    eps : threshold of the pairs.
-    metric : metric of the pairs.
-    k : number of neighbours that the local outlier factor uses.
-    names : names of the dimensions.
+    scoring : by what they are scored.
     done : to be closed once the rows are computed; then the intermediate frames are unpersisted.
     max_on_driver : maximum number of bytes that the driver may hold, see :func:`room_on_driver`.
     cell_bytes : see :func:`epsjoin.spark.neighbours.search.search_nearest`.
-    are_candidates : whether the pairs are candidates, of which the degrees of ``clusters`` count only some.
 
     Returns
     -------
@@ -84,17 +76,15 @@ def rank_points(
     EpsjoinError
         The disk has too little room for the driver's files.
     """
-    make = room_on_driver(points.n, sample.shape[1], k, max_on_driver)
+    make = room_on_driver(points.n, sample.shape[1], scoring.k, max_on_driver)
     if make is None or not _may_collect(points.n, sample.shape[1], pairs, max_on_driver):
-        _check_inputs(points, clusters, pairs, are_candidates)
-        usual = Usual.of(sample, names, metric)
-        return _rank_by_spark(points, clusters, _score(points, sample, k, metric, cell_bytes), usual, done)
+        _check_inputs(points, clusters, pairs, scoring.are_candidates)
+        usual = Usual.of(sample, scoring.names, scoring.metric)
+        scores = _score(points, sample, scoring.k, scoring.metric, cell_bytes)
+        return _rank_by_spark(points, clusters, scores, usual, done)
     of_pairs = pairs.run(iter)  # the driver reads them in another thread, which asks no session
     inputs = DriverInputs(_collect(points.rows), _collect(clusters), of_pairs)
-    how = eps, metric, k, names
-    return rank_on_driver(
-        inputs, points.reading, lambda *_: sample, *how, lambda: pairs.spark, make, are_candidates
-    )
+    return rank_on_driver(inputs, points.reading, lambda *_: sample, scoring, lambda: pairs.spark, make)
 
 
 def _may_collect(n: int, dimensions: int, pairs: Rows, most: int) -> bool:

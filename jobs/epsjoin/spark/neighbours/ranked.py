@@ -22,6 +22,24 @@ OUTLIERS = (
 )
 
 
+class Scoring(NamedTuple):
+    """By what points are scored.
+
+    Parameters
+    ----------
+    eps, metric : threshold and metric of the pairs.
+    k : number of neighbours that the local outlier factor uses.
+    names : names of the dimensions.
+    are_candidates : whether the pairs are candidates, of which the degrees of ``clusters`` count only some.
+    """
+
+    eps: float
+    metric: Metric
+    k: int
+    names: Sequence[str]
+    are_candidates: bool = False
+
+
 def check_near(found: int, expected: int, are_candidates: bool = False) -> None:
     """Refuse pairs that do not have the neighbours which the degrees of ``clusters`` imply.
 
