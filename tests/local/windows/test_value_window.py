@@ -382,3 +382,15 @@ def test_value_window__has_one_zero() -> None:
     window = ValueWindow(1)
     window.push([-0.0])
     assert not np.signbit(window.counts().values[0])
+
+
+@pytest.mark.parametrize(("values", "kind"), [(["a"], object), ([1], np.int64), ([1.5], np.float64)])
+def test_value_window__has_values_of_its_kind_also_where_there_are_none(values: list[Any], kind: Any) -> None:
+    window = ValueWindow(2)
+    for batch in (values, [], [], []):
+        window.push(batch)
+        assert window.gone().dtype == window.new().dtype == kind
+    grouped = ValueWindow(1, groups=[0.0, 1.0, 2.0])
+    for batch in ([0.5], []):
+        grouped.push(batch)
+    assert grouped.new().dtype == grouped.gone().dtype == np.int64

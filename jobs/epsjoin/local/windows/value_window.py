@@ -234,11 +234,17 @@ class ValueWindow:
         if not self._batches:
             return self._index.values
         newest = self._batches[-1][0]
-        return _chosen(newest.values, self._rows_of(newest.values) == newest.rows)
+        return self._typed(_chosen(newest.values, self._rows_of(newest.values) == newest.rows))
 
     def gone(self) -> Values:
         """Return the values that the window lost with the batch that left last, ascending."""
-        return _chosen(self._expired.values, self._rows_of(self._expired.values) == 0)
+        return self._typed(_chosen(self._expired.values, self._rows_of(self._expired.values) == 0))
+
+    def _typed(self, values: Values) -> Values:
+        """Values of the window's kind, also where there are none: of an empty batch they have no kind."""
+        if len(values) or self._kind is None:
+            return values
+        return np.empty(0, self._kind if self._edges is None else np.int64)
 
     def __and__(self, other: ValueWindow) -> Values:
         """Return the values that both windows have, ascending."""
