@@ -141,8 +141,11 @@ def test_progressive_join__refuses_what_files_hold(tmp_path):
     with progressive_join(path, path, Equi(), "left", columns=["x"]) as found:
         assert gathered(list(found)) == [(0, 0), (1, -1)]
     (tmp_path / "b.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(DataRefusedError, match="cannot be read"):
+    with pytest.raises(DataRefusedError, match="b.parquet: cannot be read: "):
         progressive_join(tmp_path / "b.parquet", on=Band(1.0))
+    (tmp_path / "b.tsv").write_text("x\n1\n")
+    with pytest.raises(DataRefusedError, match=r"b.tsv: cannot be read as Parquet \(a CSV file ends"):
+        progressive_join(tmp_path / "b.tsv", on=Band(1.0))
 
 
 def test_progressive_join__names_the_row_of_the_file_whose_number_is_none(tmp_path):

@@ -245,7 +245,8 @@ class ParquetSource:
             # read as it is asked for: a buffer of a whole row group would not be counted in memory
             self._file = pq.ParquetFile(path, buffer_size=1 << 16, pre_buffer=False)
         except self._error as error:
-            raise DataRefusedError(f"{path}: cannot be read: {error}") from error
+            no_csv = "" if path.suffix == ".parquet" else " as Parquet (a CSV file ends in .csv or .csv.gz)"
+            raise DataRefusedError(f"{path}: cannot be read{no_csv}: {error}") from error
         names = self._file.schema_arrow.names
         self._columns = [n for n in names if n != id_column] if columns is None else list(columns)
         self._id = id_column

@@ -192,7 +192,7 @@ def of_one_kind(found: list[SweepRows]) -> SweepRows:
     """
     if len({rows.values.dtype for rows in found}) > 1 or len({rows.values.shape[1] for rows in found}) > 1:
         kinds = " and ".join(f"{rows.values.shape[1]} columns of {rows.values.dtype}" for rows in found)
-        raise ArgumentError(f"the rows of both tables must be of one kind, not {kinds}")
+        raise ArgumentError(f"all rows must be of one kind, not {kinds}")
     return concat(found)
 
 
