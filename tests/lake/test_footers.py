@@ -52,7 +52,7 @@ def test_stream_file__with_another_bit_in_a_footer_gives_the_same_rows_or_the_se
     assert same > 500, "bits of statistics change nothing"
     assert len(sentences) > 500
     prefix = f"pairs: {lake.location('pairs')}/{file.path} "
-    assert all(said.startswith(prefix) and said.endswith("; run merge_join again") for said in sentences)
+    assert all(said.startswith(prefix) and "; run merge_join again" in said for said in sentences)
     for kind in ("it has no column ", f"its table's log says {N_ROWS}", "codec can't decode"):
         assert any(kind in said for said in sentences), kind
 
@@ -64,7 +64,7 @@ def test_every_reader__wants_the_names_and_types_of_the_contract(
     _, file = stored
     wanted = parse_ddl(columns)
     last = wanted.field(len(wanted) - 1)
-    said = f"cannot be read .it has no column {last.name} of type {last.type}.; run merge_join again$"
+    said = f"cannot be read .it has no column {last.name} of type {last.type}.; run merge_join again for run "
     for read in (
         lambda: parquet.read_file(lake.location("pairs"), file, wanted),
         lambda: list(parquet.stream_file(lake.location("pairs"), file, wanted, N_ROWS)),

@@ -75,7 +75,6 @@ def path_of(job: Job, table: str) -> Path:
         ("pairs", "cluster", overwrite),
         ("points", "quality_input", change_in_the_middle),  # by the gates, on the driver
         ("replicas", "quality_results", change_in_the_middle),
-        ("points", "quality_results", rename_the_ids),  # which only rules read there
     ],
 )
 def test_a_broken_file__is_named_with_the_job_that_makes_it_again(
@@ -196,7 +195,9 @@ def test_a_broken_footer__is_named_before_sparks_own_scan_takes_it_at_its_word(
 ) -> None:
     path = path_of(job, "points")
     rename_the_ids(path)
-    code, last = submit(job, "fit_epsilon", capsys)
-    assert code == 1
-    assert last.startswith("fit_epsilon: points: file:/")
-    assert last.endswith(f"{path.name} cannot be read (it has no column id of type int64); run ingest again")
+    for reader in ("fit_epsilon", "quality_results"):  # of which only rules read the ids
+        code, last = submit(job, reader, capsys)
+        assert code == 3
+        assert last.startswith(f"{reader}: points: file:/")
+        said = "cannot be read (it has no column id of type int64); run ingest again for run "
+        assert f"{path.name} {said}{RUN}, or have the contract call its columns what it" in last

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from sklearn.neighbors import LocalOutlierFactor
 
 import epsjoin
 from epsjoin.contracts.sources import load_source
+from epsjoin.errors import UnfitTableError
 from epsjoin.lake import slices, targets
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.params import RunParams
@@ -25,7 +27,7 @@ from epsjoin.spark.job import Job
 from epsjoin.spark.rows import StoredRows
 from oracles.cluster import dbscan_of_rows
 from tests import open_sets
-from tests.spark.conftest import REPO, STEPS, JobMaker
+from tests.spark.conftest import REPO, STAGES, STEPS, JobMaker
 from tests.spark.real_data import column, content, job_on, pair_set
 from tests.tiny import RUN
 
@@ -181,3 +183,31 @@ def test_chain__copes_with_degenerate_points_when_eps_is_given(
         == slices.count_rows(job.lake, Slice("outliers", RUN))
         == len(points)
     )
+
+
+def test_steps__of_a_run_that_another_contract_has_made_say_which_to_run_again(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    """Names of files do not tell by which coordinates and metric they were made."""
+    points = np.random.default_rng(7).random((300, 2)) * 10
+    job = job_on(make_job, tmp_path, points, {"eps": 0.7, "min_pts": 3})
+    for step in STEPS.values():
+        step(job)
+    source = job.lake.source
+
+    def under(**changed: Any) -> Job:
+        return replace(job, lake=replace(job.lake, source=replace(source, **changed)))
+
+    later = {name: step for name, step in {**STEPS, **STAGES}.items() if name != "ingest"}
+    swapped, other = under(coordinates=source.coordinates[::-1]), under(metric="manhattan")
+    for step in later.values():
+        with pytest.raises(UnfitTableError, match="other coordinates than f1, f0, .*; run ingest again"):
+            step(swapped)
+    says = "has the metric euclidean, the contract manhattan; run replicate again"
+    for name in ("merge_join", "cluster", "outliers", "quality_results"):
+        with pytest.raises(UnfitTableError, match=says):
+            later[name](other)
+    for name in ("quality_input", *list(STEPS)[1:], "quality_results"):
+        later[name](other)
+    found = {(i, j) for i, j in pair_set(other).tolist()}
+    assert found == set(cKDTree(points).query_pairs(0.7, p=1.0))

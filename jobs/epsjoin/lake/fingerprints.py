@@ -14,14 +14,20 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from epsjoin.contracts.times import run_before
 from epsjoin.errors import MissingSliceError, UnfitTableError
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.lake.parquet import File
+from epsjoin.lake.parquet import File, read_first
 from epsjoin.pipeline import TABLES, Input, run_again, tables_up_to
 
 _FINGERPRINT = re.compile("[0-9a-f]{16}-")
+
+_LOOKED_AT = 1000
+"""Number of points whose coordinates are compared with their columns."""
 
 
 def new_fingerprint() -> str:
@@ -39,11 +45,14 @@ class Fingerprints:
     ----------
     lake : the tables.
     run : logical date of the run.
+    is_made_now : whether a job works on the run. Then its points must have the coordinates of the contract as
+        it is now, and its plan the metric: names of files do not tell by which contract they were made.
     """
 
-    def __init__(self, lake: Lake, run: str) -> None:
+    def __init__(self, lake: Lake, run: str, *, is_made_now: bool = False) -> None:
         self._lake = lake
         self._run = run
+        self._is_made_now = is_made_now
         self._found: dict[str, str] = {}
         self._files: dict[str, list[File]] = {}
         self._rows: dict[str, dict[str, Any]] = {}
@@ -148,6 +157,12 @@ class Fingerprints:
                         f"{table} of run {self._run} has {column} {row[column]}, {other} {expected}; "
                         f"{run_again(table, self._lake.source.chain)}"
                     )
+            metric = self._lake.source.point_metric
+            if self._is_made_now and table == "join_plan" and row["metric"] != metric:
+                raise UnfitTableError(
+                    f"{table} of run {self._run} has the metric {row['metric']}, the contract {metric}; "
+                    f"{run_again(table, self._lake.source.chain)}"
+                )
             self._rows[table] = row
         return self._rows[table]
 
@@ -216,4 +231,23 @@ class Fingerprints:
         last = [name for name, other in TABLES.items() if other.written_by == TABLES[table].written_by][-1]
         files = slices.files_of(self._lake, Slice(last, self._run))
         found = (_FINGERPRINT.match(file.path.rpartition("/")[2]) for file in files)
+        if self._is_made_now and table == "points":
+            self._check_coordinates(files)
         return max(match[0] if match else "" for match in found)
+
+    def _check_coordinates(self, files: Sequence[File]) -> None:
+        """Refuse points that have other coordinates than the contract, by the first ones."""
+        names = self._lake.source.coordinates
+        if self._lake.source.tree or not files:
+            return
+        schema = self._lake.schema("points")
+        columns = pa.schema([schema.field(name) for name in (*names, "point")])
+        first = read_first(self._lake.location("points"), files[0], columns, _LOOKED_AT)
+        if first is None:
+            return
+        of_contract = np.column_stack([first[name].cast("double").to_numpy(False) for name in names])
+        if [row.tobytes() for row in of_contract.astype("<f8")] != first["point"].to_pylist():
+            raise UnfitTableError(
+                f"points of run {self._run} has other coordinates than {', '.join(names)}, those of the "
+                f"contract as it is now; {run_again('points', self._lake.source.chain)}"
+            )

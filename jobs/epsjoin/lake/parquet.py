@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from epsjoin.errors import TableError
+from epsjoin.errors import TableError, UnfitTableError
 from epsjoin.lake.phases import phase, timed
 from epsjoin.lake.uris import filesystem_of
 from epsjoin.pipeline import run_again
@@ -149,6 +149,18 @@ def stream_file(
             raise ValueError(f"its row groups gave {-missing:+,} rows other than its footer says")
 
 
+def read_first(location: str, file: File, columns: pa.Schema, n: int) -> pa.RecordBatch | None:
+    """Read columns of the first n rows of a file; None where it has none.
+
+    Raises
+    ------
+    TableError
+        See :func:`read_file`.
+    """
+    with _open_checked(location, file, columns) as parquet:
+        return next(parquet.iter_batches(n, columns=columns.names, use_threads=False), None)
+
+
 def _read_groups(
     parquet: pq.ParquetFile, groups: range, names: list[str], batch_rows: int
 ) -> Iterator[pa.Table]:
@@ -201,6 +213,10 @@ def check_footers(location: str, files: Sequence[File], columns: pa.Schema) -> N
         list(pool.map(check, files))
 
 
+class _OtherColumnsError(Exception):
+    """A file lacks a column: another contract has written it, or a bit of its footer is another one."""
+
+
 @contextmanager
 def _open_checked(
     location: str, file: File, columns: pa.Schema, *, is_whole: bool = False
@@ -226,7 +242,7 @@ def _open_checked(
         for column in inner:
             may_lack = is_older and column.nullable and column.name not in found.names
             if not may_lack and (column.name, column.type) not in kinds:
-                raise ValueError(f"it has no column {column.name} of type {column.type}")
+                raise _OtherColumnsError(f"it has no column {column.name} of type {column.type}")
         _check_rows(location, file, parquet.metadata.num_rows)
         _check_rows(location, file, sum(_rows_of_groups(parquet)))
         yield parquet
@@ -243,6 +259,12 @@ def _translate_read_errors(location: str, file: File) -> Iterator[None]:
         yield
     except TableError:
         raise
+    except _OtherColumnsError as error:
+        message = explain_unreadable(file.table, f"{location}/{file.path}", str(error), file.chain)
+        of_run = f" for run {file.partition['run']}" if "run" in file.partition else ""
+        raise UnfitTableError(
+            f"{message}{of_run}, or have the contract call its columns what it called them then"
+        ) from error
     except Exception as error:
         why = "the file is gone" if isinstance(error, FileNotFoundError) else to_one_line(error)
         raise TableError(

@@ -33,7 +33,7 @@ def check_quality(job: Job, stage: str) -> dict[str, float]:
     """
     lake, chain = slices.as_now(job.lake), job.lake.source.chain
     names = tables_at(stage, chain)
-    inputs = Fingerprints(lake, job.run)
+    inputs = Fingerprints(lake, job.run, is_made_now=True)
     found = inputs.slices(tables_up_to(stage, chain))
     tables = {name: Table.of(lake, where) for name, where in found.items()}
     before = runs_of_window(lake, job.run)[:-1]

@@ -202,7 +202,7 @@ def _compare_versions(job: Job, eps: float, tables: Sequence[str]) -> Iterator[s
         yield f"epsilon of run {job.run} is {of_fit!r}, pairs were joined with {eps!r}"
     for table in tables:
         try:
-            slices.files_of(job.lake, Fingerprints(job.lake, job.run).slice(table))
+            slices.files_of(job.lake, Fingerprints(job.lake, job.run, is_made_now=True).slice(table))
         except TableError as error:
             yield str(error)
 

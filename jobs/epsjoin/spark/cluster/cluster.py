@@ -30,7 +30,7 @@ def run(job: Job) -> dict[str, float]:
     TableError
         ``points`` or ``pairs`` has no slice of this run, or points or pairs were lost on the way.
     """
-    inputs = Fingerprints(job.lake, job.run)
+    inputs = Fingerprints(job.lake, job.run, is_made_now=True)
     clusters = inputs.slice("clusters")
     pairs, points = inputs.slice("pairs"), Slice("points", job.run)
     of_pairs, of_points = StoredSlice.of(job, pairs), StoredSlice.of(job, points)

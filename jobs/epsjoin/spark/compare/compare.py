@@ -55,7 +55,7 @@ def run(job: Job) -> dict[str, float]:
         later run has come meanwhile.
     """
     job = replace(job, lake=slices.as_now(job.lake))
-    mine = Fingerprints(job.lake, job.run)
+    mine = Fingerprints(job.lake, job.run, is_made_now=True)
     slices.files_of(job.lake, mine.slice("clusters"))  # says what is missing
     runs = Fingerprints.of_all(job.lake)
     at = next(number for number, each in enumerate(runs) if each.run == job.run)

@@ -62,7 +62,7 @@ def run(job: Job) -> dict[str, float]:
     metric = get_metric(source.point_metric)
     if params.eps is not None:
         metric.check_eps(params.eps)
-    inputs = Fingerprints(job.lake, job.run)
+    inputs = Fingerprints(job.lake, job.run, is_made_now=True)
     epsilon = inputs.slice("epsilon")
     points = stored_points(job)
     n_points = points.n

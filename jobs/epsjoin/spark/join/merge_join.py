@@ -42,7 +42,7 @@ def run(job: Job) -> dict[str, float]:
         that an increment is computed from has been replaced.
     """
     job = replace(job, lake=slices.as_now(job.lake))
-    inputs = Fingerprints(job.lake, job.run)
+    inputs = Fingerprints(job.lake, job.run, is_made_now=True)
     pairs, plan_row = inputs.slice(joined_table(job.lake.source.chain)), inputs.row("join_plan")
     if plan_row["expected_pairs"] > job.params.max_pairs:
         expectation(job, stored_points(job)).refuse_too_many(

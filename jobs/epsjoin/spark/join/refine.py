@@ -49,7 +49,7 @@ def run(job: Job, max_here: int = MAX_HERE_BYTES) -> dict[str, float]:
         ``candidates`` has no slice of this run, or documents or candidates were lost on the way.
     """
     job = replace(job, lake=slices.as_now(job.lake))
-    inputs = Fingerprints(job.lake, job.run)
+    inputs = Fingerprints(job.lake, job.run, is_made_now=True)
     pairs, k = inputs.slice("pairs"), int(inputs.row("join_plan")["eps"])
     candidates = StoredRows.of(job, inputs.slice("candidates"), _IDS)
     trees = StoredRows.of(job, Slice("points", job.run), _TREES)

@@ -49,7 +49,7 @@ def run(job: Job, max_files: int = MAX_FILES) -> dict[str, float]:
         ``points`` or ``epsilon`` has no slice of this run, or rows were lost on the way.
     """
     job = replace(job, lake=slices.as_now(job.lake))
-    inputs = Fingerprints(job.lake, job.run)
+    inputs = Fingerprints(job.lake, job.run, is_made_now=True)
     eps = float(inputs.row("epsilon")["eps"])
     found = find_increment(inputs, job.params, eps)
     if isinstance(found, Increment):

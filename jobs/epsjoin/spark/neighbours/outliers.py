@@ -58,7 +58,7 @@ def run(job: Job, max_on_driver: int = MAX_ON_DRIVER_BYTES) -> dict[str, float]:
         The disk has too little room for the driver's files.
     """
     lake, run, k = job.lake, job.run, job.params.n_neighbours
-    inputs = Fingerprints(lake, run)
+    inputs = Fingerprints(lake, run, is_made_now=True)
     outliers = inputs.slice("outliers")
     joined = joined_table(lake.source.chain)
     slices_of = (Slice("points", run), inputs.slice("clusters"), inputs.slice(joined))

@@ -58,7 +58,7 @@ def gather(job: Job) -> Findings:
     check_same_params(job, "report")
     lake, run, source = job.lake, job.run, job.lake.source
     # all fingerprints are taken before a table is read, so that what is replaced in between shows
-    inputs = Fingerprints(lake, run)
+    inputs = Fingerprints(lake, run, is_made_now=True)
     of = _find_slices(job, inputs)
     label = choose_label(source)
     points, clusters, outliers = (
