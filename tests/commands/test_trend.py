@@ -64,6 +64,17 @@ def test_trend__of_a_data_set_without_runs_says_so(
     assert "navaids has no finished run" in capsys.readouterr().err
 
 
+def test_trend__of_runs_that_cannot_be_read_does_not_say_that_there_are_none(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for found in FOUND:
+        run = f"{found.run}"
+        write(lake, "points", run, [row(lake, "points", id=9, run=run)])
+    given = ["--lake", lake.uri, "--dataset", lake.source.name, "--contracts", str(lake.contracts)]
+    assert cli.main(["trend", *given]) == 3
+    assert f"no run of {lake.source.name} can be shown, for the reasons above" in capsys.readouterr().err
+
+
 def test_picture__shows_every_run_at_its_date_and_its_value() -> None:
     fig = draw(FOUND, "Somewhere $x$", "km")
     assert [ax.get_title("left") for ax in fig.axes] == ["points", "pairs", "clusters", "eps, km"]

@@ -116,3 +116,16 @@ def test_open_log__that_cannot_be_read_says_what_helps(lake: Lake) -> None:
         TableError, match=r"cannot be read \(.*\); where nobody .* run merge_join again for ev"
     ):
         delta_log.open_log(lake.location("pairs"))
+
+
+def test_open_log__of_another_user_does_not_advise_to_delete_it(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(_: str) -> None:
+        raise OSError(
+            "Kernel error\n ↳ Unable to open file /x/_delta_log\n ↳ Permission denied (os error 13)"
+        )
+
+    monkeypatch.setattr(delta_log, "DeltaTable", forbidden)
+    with pytest.raises(TableError, match=r"cannot be read \(.*Permission denied.*\); let this user read it$"):
+        delta_log.open_log(lake.location("pairs"))

@@ -222,6 +222,29 @@ def refused(job: Job) -> dict[str, float]:
     raise BudgetError("too many pairs")
 
 
+def forbidden(job: Job) -> dict[str, float]:
+    raise PermissionError(13, "Permission denied", "/data/snapshot.csv")
+
+
+def unanswered(job: Job) -> dict[str, float]:
+    """As deltalake says it."""
+    raise OSError("Kernel error -> Generic store error\n \x1b[31m↳\x1b[0m No NameNode hosts found")
+
+
+@pytest.mark.parametrize(
+    ("step", "sentence"),
+    [
+        (forbidden, "ingest: [Errno 13] Permission denied: '/data/snapshot.csv'"),
+        (unanswered, "ingest: Kernel error -> Generic store error: No NameNode hosts found"),
+    ],
+)
+def test_run_job__of_a_file_that_cannot_be_opened_says_one_sentence(
+    job: Job, capsys: pytest.CaptureFixture[str], step: Step, sentence: str
+) -> None:
+    assert run(job, step) == 1
+    assert capsys.readouterr().err.strip() == sentence
+
+
 @pytest.mark.parametrize(
     ("step", "code", "sentence"), [(failing, 1, "a part file is broken"), (refused, 4, "too many")]
 )

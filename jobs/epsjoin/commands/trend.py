@@ -68,6 +68,8 @@ def main(argv: Sequence[str]) -> int:
     lake = open_stored(arguments)
     title, unit = lake.source.title, lake.source.unit
     runs = read_runs(lake)
+    if not runs and slices.list_runs(lake, "clusters"):
+        raise UnfitTableError(f"no run of {arguments.dataset} can be shown, for the reasons above")
     if not runs:
         raise UnfitTableError(
             f"{arguments.dataset} has no finished run in {lake.location('')}; make some first"

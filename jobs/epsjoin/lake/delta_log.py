@@ -226,7 +226,7 @@ def open_log(location: str) -> DeltaTable | None:
         log = DeltaTable(uri_for("deltalake", location))
     except TableNotFoundError:
         return None
-    except DeltaError as error:
+    except (DeltaError, OSError) as error:
         raise _unreadable(location, error) from error
     refuse_unhonoured(log, location)
     return log
@@ -235,7 +235,8 @@ def open_log(location: str) -> DeltaTable | None:
 def _unreadable(location: str, error: Exception) -> TableError:
     why = to_one_line(error).partition(": 0: ")[0]  # a trace of Rust's follows
     broken = _find_broken_commit(location)
-    remedy = f"where nobody can mend it, {advice(location)}"
+    is_forbidden = "Permission denied" in why
+    remedy = "let this user read it" if is_forbidden else f"where nobody can mend it, {advice(location)}"
     if broken is not None:
         cause = "its newest commit is broken, as by a loss of power"
         remedy = f"{cause}: move {broken} away and run the last job again"

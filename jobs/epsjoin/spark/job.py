@@ -21,6 +21,7 @@ from epsjoin.errors import INTERRUPTED, ArgumentError, EpsjoinError, NothingToDo
 from epsjoin.lake import delta_log, slices
 from epsjoin.lake.arguments import add_lake, check_writable, open_lake, parse_run
 from epsjoin.lake.lake import Lake, Slice
+from epsjoin.lake.parquet import to_one_line
 from epsjoin.params import RunParams
 from epsjoin.spark import scan
 from epsjoin.spark.arrow import keep_pandas_out
@@ -127,8 +128,13 @@ def run_job(
     except Exception as error:  # noqa: BLE001 - any other error becomes one sentence and exit code 1
         if say_if_interrupted(interrupted):
             return INTERRUPTED
-        traceback.print_exc()
-        print(f"{name}: {printable(summarize_error(error))}", file=sys.stderr)
+        if isinstance(error, OSError) and not isinstance(error, ConnectionError):
+            # a file of another user, a store that does not answer: the text says more than a trace
+            sentence = to_one_line(error)
+        else:
+            traceback.print_exc()
+            sentence = summarize_error(error)
+        print(f"{name}: {printable(sentence)}", file=sys.stderr)
         return EpsjoinError.exit_code
     print(f"{name}: done in {counters['seconds']:.1f} s")
     return 0
