@@ -149,4 +149,6 @@ def test_history__of_a_key_tells_the_life_of_its_id(lake: Lake, capsys: pytest.C
         assert ask(lake, "--table", "points", option, "3") == 0
         told.append(capsys.readouterr().out)
     assert told[0] == told[1]
+    assert ask(lake, "--table", "points", "--key", "987654") == 2
+    assert capsys.readouterr().err == "epsjoin history: no run has a record of this key\n"
     assert "id 3" in told[0]

@@ -46,7 +46,10 @@ def main(argv: Sequence[str]) -> int:
     lake = open_stored(arguments)
     view = open_view(lake, arguments.table)
     of = arguments.id if arguments.key is None else find_id(lake.source, arguments.key)
-    rows = None if of is None else _ranges_of(lake, view, of)
+    asked = (
+        f"the id {of}; ids are those of the table points" if arguments.key is None else "a record of this key"
+    )
+    rows = None if of is None else _ranges_of(lake, view, of, asked)
     span = f"{counted(len(view.runs), 'run')}, {view.runs[0]} to {view.runs[-1]}"
     print(f"\n{printable(lake.source.title)}, {view.table}, {span}\n")
     if rows is not None:
@@ -85,11 +88,11 @@ def find_id(source: SourceContract, key: Sequence[str]) -> int:
     return found
 
 
-def _ranges_of(lake: Lake, view: View, of: int) -> list[dict[str, Any]]:
+def _ranges_of(lake: Lake, view: View, of: int, asked: str) -> list[dict[str, Any]]:
     """Read the ranges of an id; a point of this id may have no pair, but it stands in the other tables."""
     rows: list[dict[str, Any]] = pa.concat_tables(read_ranges(lake, view, of)).to_pylist()
     if not rows and view.table != "pairs":
-        raise ArgumentError(f"no run has the id {of}; ids are those of the table points")
+        raise ArgumentError(f"no run has {asked}")
     return rows
 
 

@@ -316,7 +316,7 @@ def test_guard__compares_only_numbers_where_records_have_no_key(here: None, tmp_
 
 
 def test_guard__compares_only_numbers_with_a_run_that_has_no_digests_of_its_points(
-    here: None, tmp_path: Path
+    here: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As one of an earlier version, or one whose ingest was killed before its last commit."""
     job = tiny(tmp_path)
@@ -326,6 +326,8 @@ def test_guard__compares_only_numbers_with_a_run_that_has_no_digests_of_its_poin
         ingest.run(replace(job, run=NEXT))
         assert findings(job, NEXT)["lost"]["words"].startswith("at least 0 of 1,000")
         assert findings(job, NEXT)["moved"]["observed"] is None
+        told = f"the guard compares numbers of records alone: run {RUN} has no digests"
+        assert told in capsys.readouterr().out
 
 
 def test_guard__says_the_same_of_many_records_that_it_takes_in_parts(

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from epsjoin.console import say
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import UnfitTableError
 from epsjoin.kernels.arrays import Floats, Ints
@@ -87,6 +88,11 @@ def _look(job: Job, now: Snapshot) -> Seen:
         left_out_now=_left_out(job.lake.source, now.files),
         same_as=_find_same(job, runs[-MAX_STALE:], now.files),
     )
+    if job.lake.source.key and before.digests is None:
+        say(
+            f"ingest: the guard compares numbers of records alone: run {runs[-1]} has no digests of its "
+            "points; run ingest for it again first, and it compares each record"
+        )
     if before.digests is not None and now.digests is not None:
         matched, sample = _match(before.digests, now.digests)
         seen = replace(seen, matched=matched)
