@@ -75,7 +75,7 @@ def _runs_that_read(lake: Lake, run: str) -> list[str]:
 
 
 def _replace(lake: Lake, run: str, max_candidates: int) -> dict[str, float]:
-    where = Fingerprints(lake, run, is_made_now=True).slice("matches")
+    where = Fingerprints(lake, run).slice("matches")
     sides = read_sides(lake, run)
     rows, counters = find_matches(sides, max_candidates)
     slices.write_slice(lake, where, rows)

@@ -66,7 +66,7 @@ def gather_matches(job: Job) -> MatchFindings:
     """
     lake, run = job.lake, job.run
     # all fingerprints are taken before a table is read, so that what is replaced in between shows
-    of = Fingerprints(lake, run, is_made_now=True).slices(tables_up_to("matches", "match"))
+    of = Fingerprints(lake, run).slices(tables_up_to("matches", "match"))
     partner = replace(job, lake=lake.partner())
     of_partner = Fingerprints(partner.lake, run).slices(("snapshots", "quarantine"))
     match, left, right, asked = read_sides(lake, run)
