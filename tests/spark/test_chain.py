@@ -203,7 +203,12 @@ def test_steps__of_a_run_that_another_contract_has_made_say_which_to_run_again(
     for step in later.values():
         with pytest.raises(UnfitTableError, match="other coordinates than f1, f0, .*; run ingest again"):
             step(swapped)
-    says = "has the metric euclidean, the contract manhattan; run replicate again"
+    says = "epsilon of .* has the metric euclidean, the contract manhattan; run fit_epsilon again"
+    for name in ("replicate", "merge_join", "cluster", "outliers", "quality_results"):
+        with pytest.raises(UnfitTableError, match=says):
+            later[name](other)
+    later["fit_epsilon"](other)
+    says = "join_plan of .* has the metric euclidean, the contract manhattan; run replicate again"
     for name in ("merge_join", "cluster", "outliers", "quality_results"):
         with pytest.raises(UnfitTableError, match=says):
             later[name](other)

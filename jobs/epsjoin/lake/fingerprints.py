@@ -158,7 +158,7 @@ class Fingerprints:
                         f"{run_again(table, self._lake.source.chain)}"
                     )
             metric = self._lake.source.point_metric
-            if self._is_made_now and table == "join_plan" and row["metric"] != metric:
+            if self._is_made_now and row.get("metric", metric) not in (metric, None):
                 raise UnfitTableError(
                     f"{table} of run {self._run} has the metric {row['metric']}, the contract {metric}; "
                     f"{run_again(table, self._lake.source.chain)}"

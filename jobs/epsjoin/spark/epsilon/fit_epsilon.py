@@ -88,6 +88,7 @@ def run(job: Job) -> dict[str, float]:
     expected_pairs = expectation.refuse_too_many(choice.eps, params.max_pairs, source.unit).pairs
     row: dict[str, Any] = {
         "eps": choice.eps,
+        "metric": source.point_metric,
         "method": choice.method,
         "target": choice.target,
         "note": note,
