@@ -176,6 +176,20 @@ def test_progressive_join__takes_whole_numbers_that_have_decimals_farther_down(t
         list(progressive_join(path, on=Similarity(0.3), columns=["x"]))
 
 
+@pytest.mark.parametrize("columns", [["x", "n"], None, ["n"]])
+def test_progressive_join__takes_the_same_columns_of_every_kind_of_file(tmp_path, columns):
+    """The column of ids may be a coordinate, too."""
+    table = pa.table({"x": [0.0, 0.5, 9.0], "n": [3, 4, 5], "y": [0.0, 0.0, 0.0]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    pyarrow.csv.write_csv(table, tmp_path / "a.csv")
+    on = Band(1.0) if columns == ["n"] else Similarity(1.2)
+    found = [
+        gathered(list(progressive_join(tmp_path / name, on=on, columns=columns, id="n")))
+        for name in ("a.parquet", "a.csv")
+    ]
+    assert found[0] == found[1] == ([(3, 4), (4, 5)] if columns == ["n"] else [(3, 4)])
+
+
 def test_progressive_join__refuses_a_column_whose_name_comes_twice(tmp_path):
     (tmp_path / "a.csv").write_text("x,x,y\n1.0,2.0,3.0\n")
     twice = pa.table([[1.0], [2.0], [3.0]], names=["x", "x", "y"])

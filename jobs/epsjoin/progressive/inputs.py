@@ -48,9 +48,7 @@ def open_input(
             if shuffle is not None:
                 raise ArgumentError(f"{name}: a CSV file is read from front to back, it cannot be shuffled")
             names = _csv_names(path, columns, id_column)
-            return IteratorSource(
-                _csv_chunks(path, names, id_column), None, str(path), [n for n in names if n != id_column]
-            )
+            return IteratorSource(_csv_chunks(path, names, id_column), None, str(path), names)
         return ParquetSource(path, columns, id_column, shuffle)
     if isinstance(table, Iterator):
         if shuffle is not None:
@@ -169,7 +167,7 @@ def _array(column: Any, wanted: Any) -> np.ndarray[Any, Any]:
 
 
 def _csv_names(path: Path, columns: Sequence[str] | None, id_column: str | None) -> list[str]:
-    """The names of the columns of a CSV file that are read, that of the ids among them."""
+    """The names of the columns of a CSV file that rows are made of."""
     with needing_extra("a progressive join of a CSV file"):
         import pyarrow as pa
         from pyarrow import csv
@@ -178,9 +176,8 @@ def _csv_names(path: Path, columns: Sequence[str] | None, id_column: str | None)
             names = reader.schema.names
     except (OSError, pa.ArrowException) as error:
         raise DataRefusedError(f"{path}: cannot be read: {error}") from error
-    wanted = list(names if columns is None else columns)
-    wanted += [] if id_column is None or id_column in wanted else [id_column]
-    for name in wanted:
+    wanted = [name for name in names if name != id_column] if columns is None else list(columns)
+    for name in [*wanted, *([] if id_column is None else [id_column])]:
         _check_name(str(path), names, name, is_file=True)
     return wanted
 
@@ -194,7 +191,7 @@ def _csv_chunks(path: Path, names: Sequence[str], id_column: str | None) -> Iter
     import pyarrow as pa
     from pyarrow import csv
 
-    values = [name for name in names if name != id_column]
+    read = list(dict.fromkeys([*names, *([] if id_column is None else [id_column])]))
     types: dict[str, Any] = {}
     whole: list[str] = []
     n_read = 0
@@ -203,18 +200,17 @@ def _csv_chunks(path: Path, names: Sequence[str], id_column: str | None) -> Iter
             with csv.open_csv(
                 path,
                 read_options=csv.ReadOptions(block_size=_CSV_BLOCK, use_threads=False),
-                convert_options=csv.ConvertOptions(include_columns=names, column_types=types),
+                convert_options=csv.ConvertOptions(include_columns=read, column_types=types),
             ) as reader:
                 n_skipped = n_read
-                whole = (
-                    [] if types else [n for n in values if pa.types.is_integer(reader.schema.field(n).type)]
-                )
+                kinds = {name: reader.schema.field(name).type for name in names if name != id_column}
+                whole = [] if types else [name for name, kind in kinds.items() if pa.types.is_integer(kind)]
                 for batch in reader:
                     rest = batch.slice(min(n_skipped, batch.num_rows))
                     n_skipped -= batch.num_rows - rest.num_rows
                     if rest.num_rows:
                         n_read += rest.num_rows
-                        yield _to_chunk(str(path), rest, values, id_column)
+                        yield _to_chunk(str(path), rest, names, id_column)
             return
         except (OSError, pa.ArrowException, KeyError) as error:
             if not isinstance(error, pa.ArrowInvalid) or not whole:
