@@ -237,16 +237,15 @@ class Fingerprints:
 
     def _check_coordinates(self, files: Sequence[File]) -> None:
         """Refuse points that have other coordinates than the contract, by the first ones."""
-        names = self._lake.source.coordinates
-        if self._lake.source.tree or not files:
+        names, schema = self._lake.source.coordinates, self._lake.schema("points")
+        filled = [file for file in files if file.rows]
+        if self._lake.source.tree or not filled:
             return
-        schema = self._lake.schema("points")
         columns = pa.schema([schema.field(name) for name in (*names, "point")])
-        first = read_first(self._lake.location("points"), files[0], columns, _LOOKED_AT)
-        if first is None:
-            return
-        of_contract = np.column_stack([first[name].cast("double").to_numpy(False) for name in names])
-        if [row.tobytes() for row in of_contract.astype("<f8")] != first["point"].to_pylist():
+        first = read_first(self._lake.location("points"), filled[0], columns, _LOOKED_AT)
+        wanted = np.column_stack([first[name].cast("double").to_numpy(False) for name in names])
+        found = np.frombuffer(b"".join(first["point"].to_pylist()), "<f8")
+        if not np.array_equal(found, wanted.reshape(-1)):
             raise UnfitTableError(
                 f"points of run {self._run} has other coordinates than {', '.join(names)}, those of the "
                 f"contract as it is now; {run_again('points', self._lake.source.chain)}"

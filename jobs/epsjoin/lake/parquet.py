@@ -149,8 +149,8 @@ def stream_file(
             raise ValueError(f"its row groups gave {-missing:+,} rows other than its footer says")
 
 
-def read_first(location: str, file: File, columns: pa.Schema, n: int) -> pa.RecordBatch | None:
-    """Read columns of the first n rows of a file; None where it has none.
+def read_first(location: str, file: File, columns: pa.Schema, n: int) -> pa.RecordBatch:
+    """Read columns of the first n rows of a file that has any.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def read_first(location: str, file: File, columns: pa.Schema, n: int) -> pa.Reco
         See :func:`read_file`.
     """
     with _open_checked(location, file, columns) as parquet:
-        return next(parquet.iter_batches(n, columns=columns.names, use_threads=False), None)
+        return next(parquet.iter_batches(n, columns=columns.names, use_threads=False))
 
 
 def _read_groups(
