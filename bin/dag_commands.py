@@ -18,7 +18,7 @@ INTERRUPTED = 128 + signal.SIGINT
 """Exit code after Ctrl-C, as shells have it; that of the jobs (``epsjoin.errors``), too."""
 
 try:
-    import psutil  # type: ignore[import-untyped]
+    import psutil  # type: ignore[import-untyped]  # as it comes
     from airflow import __main__ as airflow
     from airflow.api.client import local_client
     from airflow.api.common.trigger_dag import trigger_dag

@@ -103,10 +103,11 @@ def test_next_try__is_in_an_hour_or_at_the_end_of_the_wait(
     monkeypatch.setattr(spark_job, "utcnow", lambda: TODAY)
     wait = timedelta(days=3)
     job = spark_job.SparkJobOperator(job="ingest", dataset="tides", writes=["points"], wait=wait)
-    found = job._find_next_try({"data_interval_end": TODAY - wait + left})  # type: ignore[typeddict-item]
+    ended: Any = {"data_interval_end": TODAY - wait}
+    found = job._find_next_try({**ended, "data_interval_end": TODAY - wait + left})
     assert found is not None
     assert (found - TODAY).total_seconds() == seconds
-    assert job._find_next_try({"data_interval_end": TODAY - wait}) is None  # type: ignore[typeddict-item]
+    assert job._find_next_try(ended) is None
 
 
 def test_run__whose_time_to_wait_is_over_is_skipped_at_once(

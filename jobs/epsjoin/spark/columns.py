@@ -128,15 +128,23 @@ def points_of_both(
                 raise ArgumentError(f"{name} is for a join of two frames: give right, too")
         return points_of(left, columns, id_, metric), None
     points = points_of(left, columns, id_, metric)
-    others = points_of(
-        right,
-        columns if right_columns is None else right_columns,
-        id_ if right_id is None else right_id,
-        metric,
-    )
+    others = points_of(right, *names_in_right(columns, id_, right_columns, right_id), metric)
     sides = {"left": points.reading.dimensions, "right": others.reading.dimensions}
     check_dimensions(**{side: n for side, n in sides.items() if n is not None})
     return points, others
+
+
+def names_in_right(
+    columns: str | Sequence[str],
+    id_: str,
+    right_columns: str | Sequence[str] | None,
+    right_id: str | None,
+) -> tuple[str | Sequence[str], str]:
+    """Return the names of coordinates and id in the right frame: as given, or as in the left one."""
+    return (
+        columns if right_columns is None else right_columns,
+        id_ if right_id is None else right_id,
+    )
 
 
 def _count(rows: DataFrame) -> tuple[int, int]:

@@ -23,7 +23,7 @@ from epsjoin.local.plan.cuts import Cuts
 from epsjoin.params import MATCH_HOW, MATCH_TAKE
 from epsjoin.spark.bestmatch.distribute import match_frames, plan_match, result_schema
 from epsjoin.spark.bestmatch.matching import Matching
-from epsjoin.spark.columns import points_of, type_of
+from epsjoin.spark.columns import names_in_right, points_of, type_of
 from epsjoin.spark.join.frames import as_limit
 from epsjoin.spark.join.plan import check_cuts, draw_samples
 from epsjoin.spark.points import Points
@@ -119,12 +119,8 @@ def bestmatch_join(
     named, n_words = _name_marks(orders)
     of_left, of_right = ([name for order in named for name in _marks(order)[side]] for side in (0, 1))
     points = _points_with_marks(left, columns, id, of_left)
-    others = _points_with_marks(
-        right,
-        columns if right_columns is None else right_columns,
-        id if right_id is None else right_id,
-        of_right,
-    )
+    names_of_right = names_in_right(columns, id, right_columns, right_id)
+    others = _points_with_marks(right, *names_of_right, of_right)
     chosen, samples, _ = draw_samples(points, others, cuts)
     needed = _least_columns(eps, named) + 2 * sum(n_words)
     width = _count_columns(points, others, samples, needed)
