@@ -79,6 +79,40 @@ def test_hdbscan__takes_an_eps_below_which_nothing_splits():
         assert HDBSCAN(2, 1, cluster_selection_epsilon=eps).fit_predict(points).tolist() == labels
 
 
+@pytest.mark.parametrize("made", [np.inf, -np.inf, np.nan])
+def test_hdbscan__labels_rows_that_are_not_finite_as_scikit_learn_does(made):
+    points, how = POINTS[:, :2].copy(), {"min_samples": 1, "copy": True}
+    points[0] = made, 1.0
+    points[5] = made, made
+    points[7] = np.nan, np.inf
+    for dtype in (np.float64, np.float32):
+        ours, theirs = (each(**how).fit(points.astype(dtype)) for each in (HDBSCAN, sklearn.cluster.HDBSCAN))
+        for labels in (ours.labels_, ours.dbscan_clustering(0.05)):
+            assert labels[[0, 5, 7]].tolist() == theirs.labels_[[0, 5, 7]].tolist()
+            assert set(labels.tolist()) >= {-1, 0, 1}
+        np.testing.assert_array_equal(ours.probabilities_[[0, 5, 7]], theirs.probabilities_[[0, 5, 7]])
+        finite = np.isfinite(points).all(axis=1)
+        clean = HDBSCAN(**how).fit(points[finite].astype(dtype))
+        assert ours.labels_[finite].tolist() == clean.labels_.tolist()
+        assert ours.probabilities_[finite].tolist() == clean.probabilities_.tolist()
+    assert HDBSCAN(store_centers="both").fit([[made], [made]]).centroids_.shape == (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("min_samples", "cut", "n_clusters"),
+    [(1, 0.05, 10), (1, 0.1, 40), (1, 0.2, 2), (1, 9.0, 1), (4, 0.05, 0), (4, 0.1, 2), (4, 0.2, 1)],
+)
+def test_hdbscan__cut_at_one_distance_has_the_clusters_of_scikit_learn(min_samples, cut, n_clusters):
+    pair = [
+        each(min_samples=min_samples, copy=True).fit(POINTS) for each in (HDBSCAN, sklearn.cluster.HDBSCAN)
+    ]
+    for how in ({}, {"min_cluster_size": 2}):
+        ours, theirs = (each.dbscan_clustering(cut, **how).tolist() for each in pair)
+        numbers = {-1: -1}
+        assert ours == [numbers.setdefault(each, len(numbers) - 1) for each in theirs]
+    assert max(ours) == n_clusters - 1
+
+
 def test_radius_transformer__feeds_a_pipeline_as_scikit_learn_does():
     steps = RadiusNeighborsTransformer(radius=0.2), sklearn.cluster.DBSCAN(eps=0.2, metric="precomputed")
     labels = make_pipeline(*steps).fit_predict(POINTS)
@@ -86,6 +120,63 @@ def test_radius_transformer__feeds_a_pipeline_as_scikit_learn_does():
     ours = DBSCAN(eps=0.2).fit(POINTS)
     core = ours.core_sample_indices_
     assert labels[core].tolist() == ours.labels_[core].tolist()
+
+
+@pytest.mark.parametrize("asked", [None, OTHERS])
+@pytest.mark.parametrize("ours", [KNeighborsTransformer, LocalOutlierFactor])
+def test_kneighbors__are_those_of_scikit_learn(ours, asked):
+    theirs = getattr(sklearn.neighbors, ours.__name__)
+    pair = [each(n_neighbors=4, p=1).fit(POINTS) for each in (ours, theirs)]
+    for how in ({}, {"n_neighbors": 7}):
+        (distance, neighbour), (distances, neighbours) = (each.kneighbors(asked, **how) for each in pair)
+        assert neighbour.tolist() == neighbours.tolist()
+        np.testing.assert_allclose(distance, distances, rtol=1e-12)
+        assert pair[0].kneighbors(asked, **how, return_distance=False).tolist() == neighbour.tolist()
+        for mode in ({}, {"mode": "distance"}):
+            graph, graphs = (each.kneighbors_graph(asked, **how, **mode) for each in pair)
+            np.testing.assert_allclose(graph.toarray(), graphs.toarray(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("asked", [None, OTHERS])
+def test_radius_neighbors__are_those_of_scikit_learn(asked):
+    both = RadiusNeighborsTransformer, sklearn.neighbors.RadiusNeighborsTransformer
+    pair = [each(radius=0.1).fit(POINTS) for each in both]
+    for how in ({}, {"radius": 0.2}):
+        ours, theirs = (each.radius_neighbors(asked, **how, sort_results=True) for each in pair)
+        assert [each.tolist() for each in ours[1]] == [each.tolist() for each in theirs[1]]
+        assert min(len(each) for each in ours[1]) == 0 or how
+        np.testing.assert_allclose(np.concatenate(ours[0]), np.concatenate(theirs[0]), rtol=1e-12)
+        alone = pair[0].radius_neighbors(asked, **how, return_distance=False)
+        assert [each.tolist() for each in alone] == [each.tolist() for each in ours[1]]
+        for mode in ({}, {"mode": "distance"}):
+            graph, graphs = (each.radius_neighbors_graph(asked, **how, **mode) for each in pair)
+            np.testing.assert_allclose(graph.toarray(), graphs.toarray(), rtol=1e-12)
+
+
+def test_kneighbors__of_fitted_points_count_all_others():
+    fitted = KNeighborsTransformer(n_neighbors=2).fit([[0.0], [1.0], [3.0]])
+    assert fitted.kneighbors(return_distance=False).tolist() == [[1, 2], [0, 2], [1, 0]]
+    with pytest.raises(ArgumentError, match="at most 2, not 3: 3 points were fitted, and none is its own"):
+        fitted.kneighbors(n_neighbors=3)
+    with pytest.raises(ArgumentError, match="at most 3, not 4: 3 points were fitted$"):
+        fitted.kneighbors([[0.0]], n_neighbors=4)
+    for ask in (fitted.kneighbors_graph, RadiusNeighborsTransformer().fit([[0.0]]).radius_neighbors_graph):
+        with pytest.raises(ArgumentError, match="mode must be"):
+            ask(mode="ones")
+    with pytest.warns(UserWarning, match="n_neighbors"):
+        few = LocalOutlierFactor().fit([[0.0], [1.0], [3.0]])
+    assert few.kneighbors(return_distance=False).shape == (3, 2), "as many as were used"
+
+
+def test_fitted_estimators__stay_as_they_are_when_parameters_change():
+    for fitted, ask in (
+        (DBSCAN(eps=0.2).fit(POINTS), lambda each: each.predict(OTHERS)),
+        (LocalOutlierFactor(novelty=True).fit(POINTS), lambda each: each.score_samples(OTHERS)),
+        (KNeighborsTransformer().fit(POINTS), lambda each: each.transform(OTHERS).toarray()),
+    ):
+        before = ask(fitted).tolist()
+        others = {"eps": 0.05} if isinstance(fitted, DBSCAN) else {}
+        assert ask(fitted.set_params(metric="chebyshev", **others)).tolist() == before
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate values")  # of scikit-learn

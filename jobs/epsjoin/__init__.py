@@ -41,6 +41,7 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.cluster.dbscan import dbscan as dbscan
     from epsjoin.local.cluster.from_pairs import NOISE as NOISE
     from epsjoin.local.cluster.hdbscan import Hdbscan as Hdbscan
+    from epsjoin.local.cluster.hdbscan import SpanningTree as SpanningTree
     from epsjoin.local.cluster.hdbscan import hdbscan as hdbscan
     from epsjoin.local.cluster.predict import predict_clusters as predict_clusters
     from epsjoin.local.cluster.update import update_clusters as update_clusters
@@ -124,7 +125,7 @@ _HOMES = {
     "local.bestmatch.watermarks": "Punctuated ReadAhead Sorted Within",
     "local.cluster.dbscan": "Dbscan dbscan",
     "local.cluster.from_pairs": "NOISE",
-    "local.cluster.hdbscan": "Hdbscan hdbscan",
+    "local.cluster.hdbscan": "Hdbscan SpanningTree hdbscan",
     "local.cluster.predict": "predict_clusters",
     "local.cluster.update": "update_clusters",
     "local.compare.match": "Matched match_clusters name_clusters",

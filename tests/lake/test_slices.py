@@ -37,10 +37,9 @@ def test_write_slice__an_empty_slice_is_there_and_a_missing_one_is_not(lake: Lak
     assert not has_slice(lake, "clusters", RUN)
 
 
-def test_write_slice__of_job_metrics_is_the_jobs_own(lake: Lake) -> None:
+def test_write_counters__replaces_those_of_the_job_alone(lake: Lake) -> None:
     for job, value in (("ingest", 1.0), ("cluster", 2.0), ("ingest", 3.0)):
-        rows = slices.table_of(lake, "job_metrics", [{"job": job, "counter": "n", "value": value}])
-        slices.write_slice(lake, Slice("job_metrics", RUN, also=(("job", job),)), rows)
+        slices.write_counters(lake, RUN, job, {"n": value})
     found = sorted((row["job"], row["value"]) for row in read(lake, table="job_metrics"))
     assert found == [("cluster", 2.0), ("ingest", 3.0)]
 
@@ -228,8 +227,7 @@ def test_files_of__reads_slices_of_earlier_versions_whose_log_does_not_say_how_m
 
 def test_read_counters__is_empty_if_missing_and_an_error_if_broken(lake: Lake) -> None:
     assert slices.read_counters(lake, RUN) == {}
-    rows = slices.table_of(lake, "job_metrics", [{"job": "ingest", "counter": "n", "value": 1.0}])
-    slices.write_slice(lake, Slice("job_metrics", RUN, also=(("job", "ingest"),)), rows)
+    slices.write_counters(lake, RUN, "ingest", {"n": 1.0})
     for path in Path(unquote(urlsplit(lake.location("job_metrics")).path)).rglob("*.parquet"):
         path.write_bytes(b"broken")
     with pytest.raises(TableError, match="cannot be read"):

@@ -61,8 +61,7 @@ def test_commit__of_jobs_on_different_slices_all_succeed(lake: Lake, again: bool
     assert [read(lake, run)[0]["left_id"] for run in jobs] == [0, 1, 2]
     jobs = {job: delta_log.pin_versions(lake, job) for job in ("cluster", "outliers")}
     for job, of_job in jobs.items():
-        rows = slices.table_of(lake, "job_metrics", [{"job": job, "counter": "n", "value": 1.0}])
-        slices.write_slice(of_job, Slice("job_metrics", RUN, also=(("job", job),)), rows)
+        slices.write_counters(of_job, RUN, job, {"n": 1.0})
     assert {row["job"] for row in read(lake, table="job_metrics")} == set(jobs)
 
 

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 
 from epsjoin import pipeline
 from epsjoin.commands import show
-from epsjoin.errors import DataRefusedError, TableError
+from epsjoin.errors import ArgumentError, DataRefusedError, TableError
 from epsjoin.lake import delta_log, slices, transactions
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
@@ -237,6 +237,12 @@ def test_outliers_and_report__want_the_clusters_and_outliers_of_this_join(
     for step in (outliers.run, gather):
         with pytest.raises(TableError, match="clusters of run .* was made from other .* run cluster again"):
             step(job)
+
+
+def test_outliers__want_the_min_pts_of_the_clusters(job: Job) -> None:
+    slices.write_counters(job.lake, job.run, "cluster", {"min_pts": 9})
+    with pytest.raises(ArgumentError, match="made with min_pts 9; give outliers the same"):
+        outliers.run(job)
 
 
 def test_fingerprints__are_of_the_points_as_they_are_now(job: Job) -> None:

@@ -243,6 +243,19 @@ def read_counters(lake: Lake, run: str) -> Counters:
     return counters
 
 
+def write_counters(lake: Lake, run: str, job: str, counters: Mapping[str, float]) -> None:
+    """Replace what a job of a run counted.
+
+    Raises
+    ------
+    EpsjoinError
+        See :func:`write_slice`.
+    """
+    rows = [{"job": job, "counter": each, "value": float(value)} for each, value in sorted(counters.items())]
+    where = Slice("job_metrics", run, also=(("job", job),))
+    write_slice(lake, where, table_of(lake, "job_metrics", rows))
+
+
 def read_quality(lake: Lake, run: str) -> list[dict[str, Any]]:
     """Read what the gates found, ordered by table and expectation; empty if the run has passed no gate."""
     with suppress(MissingSliceError):

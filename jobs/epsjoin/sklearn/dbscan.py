@@ -121,7 +121,8 @@ class DBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
         if weight is not None and weight.ndim == 0:
             weight = np.full(len(values), weight)
         how: dict[str, Any] = {"sample_weight": weight, "n_jobs": self._n_jobs()}
-        found = dbscan(values, self.eps, min_pts, self._metric(), **how)
+        found = dbscan(values, self.eps, min_pts, self._fitted_metric, **how)
+        self._fitted_eps = self.eps
         self.labels_ = found.labels
         self.core_sample_indices_ = np.flatnonzero(found.is_core)
         self.components_ = values[self.core_sample_indices_]
@@ -158,4 +159,6 @@ class DBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
         values, core = self._asked_points(X), self.components_
         everywhere = np.ones(len(core), np.bool_)
         found = Dbscan(self.labels_[self.core_sample_indices_], everywhere, np.zeros(len(core), np.int64))
-        return predict_clusters(values, core, found, self.eps, self._metric(), n_jobs=self._n_jobs())
+        return predict_clusters(
+            values, core, found, self._fitted_eps, self._fitted_metric, n_jobs=self._n_jobs()
+        )

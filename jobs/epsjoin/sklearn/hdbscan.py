@@ -8,11 +8,16 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.metrics import pairwise_distances_chunked
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats
 from epsjoin.local.cluster.hdbscan import hdbscan
 from epsjoin.sklearn.parameters import MetricParameters
+
+_INFINITE, _MISSING = -2, -3
+"""Labels of points that no cluster is looked for."""
 
 _CENTERS = (None, "centroid", "medoid", "both")
 
@@ -46,9 +51,11 @@ class HDBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
 
     Attributes
     ----------
-    labels_ : (n_samples,) int64, the cluster of each point, -1 for noise. Clusters are numbered by their
-        smallest row; in scikit-learn in the order of its tree.
-    probabilities_ : (n_samples,) float64, how strongly each point belongs to its cluster, 0 for noise.
+    labels_ : (n_samples,) int64, the cluster of each point, -1 for noise, -2 for points that are infinite
+        somewhere, -3 for those that miss a value. Clusters are numbered by their smallest row; in
+        scikit-learn in the order of its tree.
+    probabilities_ : (n_samples,) float64, how strongly each point belongs to its cluster, 0 for noise and
+        infinite points, NaN where a value is missing.
     centroids_ : (n_clusters, n_features) float64, the mean of each cluster, weighted by probabilities.
     medoids_ : (n_clusters, n_features), the point of each cluster whose distances to the others, weighted by
         their probabilities, have the smallest sum.
@@ -57,9 +64,10 @@ class HDBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
 
     Notes
     -----
-    Missing values are refused. Where edges of the spanning tree are equally heavy, as where core distances
-    are, another tree may split in another order than scikit-learn's. With a ``cluster_selection_method`` of
-    "leaf" and no split, all points are noise, as in scikit-learn.
+    Points with missing or infinite values are left out, and labelled as in scikit-learn. Where edges of the
+    spanning tree are equally heavy, as where core distances are, they are removed at once, in scikit-learn
+    one after the other, see :func:`epsjoin.hdbscan`. With a ``cluster_selection_method`` of "leaf" and no
+    split, all points are noise, as in scikit-learn.
 
     Examples
     --------
@@ -117,7 +125,8 @@ class HDBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
         Raises
         ------
         ArgumentError
-            A parameter is not allowed, or the metric is not defined for a point. It is a ValueError, too.
+            A parameter is not allowed, the metric is not defined for a point, or the points without missing
+            and infinite values are fewer than ``min_samples``. It is a ValueError, too.
         ValueError, TypeError
             scikit-learn's own checks refuse X.
         """
@@ -125,12 +134,16 @@ class HDBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
             raise ArgumentError(
                 f"store_centers must be None, centroid, medoid or both, not {self.store_centers!r}"
             )
-        values = self._new_points(X, least=2)
+        points = self._new_points(X, least=2, is_finite=False)
+        is_missing = np.isnan(points).any(axis=1)
+        is_finite = np.isfinite(points).all(axis=1)
+        self._unusual = np.where(is_missing, _MISSING, np.where(is_finite, 0, _INFINITE))
+        values = points[is_finite]
         found = hdbscan(
             values,
             self.min_cluster_size,
             self.min_samples,
-            self._metric(),
+            self._fitted_metric,
             cluster_selection_epsilon=self.cluster_selection_epsilon,
             max_cluster_size=self.max_cluster_size,
             alpha=self.alpha,
@@ -138,9 +151,11 @@ class HDBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
             allow_single_cluster=self.allow_single_cluster,
             n_jobs=self._n_jobs(),
         )
-        self.labels_: npt.NDArray[np.int64] = found.labels
-        self.probabilities_ = found.probability
-        of_cluster = [found.labels == number for number in range(found.labels.max() + 1)]
+        self._found = found
+        self.labels_ = self._of_all(found.labels)
+        self.probabilities_ = np.where(is_missing, np.nan, 0.0)
+        self.probabilities_[is_finite] = found.probability
+        of_cluster = [found.labels == number for number in range(found.labels.max(initial=-1) + 1)]
         if self.store_centers in ("centroid", "both"):
             weighted = [
                 np.average(values[some], axis=0, weights=found.probability[some]) for some in of_cluster
@@ -152,6 +167,41 @@ class HDBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
             ]
             self.medoids_ = np.reshape(chosen, (len(of_cluster), values.shape[1]))
         return self
+
+    def dbscan_clustering(self, cut_distance: float, min_cluster_size: int = 5) -> npt.NDArray[np.int64]:
+        """Find the clusters of one density, those of DBSCAN without its border points.
+
+        Parameters
+        ----------
+        cut_distance : threshold of mutual reachability, above 0. Points at exactly this distance are
+            connected, as in DBSCAN; scikit-learn's method cuts there.
+        min_cluster_size : minimum number of points of a cluster, at least 2; smaller pieces are noise.
+
+        Returns
+        -------
+        (n_samples,) int64, as ``labels_``.
+
+        Raises
+        ------
+        ArgumentError
+            A number is out of its range.
+        ValueError
+            The estimator is not fitted.
+        """
+        check_is_fitted(self)
+        return self._of_all(self._found.labels_at(cut_distance, min_cluster_size))
+
+    def _of_all(self, labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The labels of finite points and of those that are not."""
+        found = self._unusual.copy()
+        found[found == 0] = labels
+        return found
+
+    def __sklearn_tags__(self) -> Tags:
+        """Tell scikit-learn that missing values are allowed."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
 
     def _medoid(self, points: npt.NDArray[Any] | Floats, weights: Floats) -> int:
         """The row whose distances, weighted by the other ends' weights, have the smallest sum."""

@@ -16,7 +16,7 @@ from epsjoin.local.arguments import as_number, check_count
 from epsjoin.local.neighbours.densities import outlier_factors, reach_densities
 from epsjoin.local.neighbours.knn import knn_join
 from epsjoin.local.neighbours.lof import lof
-from epsjoin.sklearn.parameters import MetricParameters
+from epsjoin.sklearn.neighbours import KNeighbours
 
 _ADDED = 1e-10
 """What scikit-learn adds to mean reachability distances, so that factors are finite."""
@@ -34,7 +34,7 @@ def _is_for_outliers(estimator: LocalOutlierFactor) -> bool:
     return True
 
 
-class LocalOutlierFactor(MetricParameters, OutlierMixin, BaseEstimator):
+class LocalOutlierFactor(KNeighbours, OutlierMixin, BaseEstimator):
     """Local outlier factors by exact neighbours, a replacement for scikit-learn's estimator of this name.
 
     Parameters
@@ -120,15 +120,16 @@ class LocalOutlierFactor(MetricParameters, OutlierMixin, BaseEstimator):
             scikit-learn's own checks refuse X.
         """
         k = check_count("n_neighbors", self.n_neighbors)
-        points = self._kept_points(X, least=2)
+        points = self._keep(X, least=2)
         if k >= len(points):
             warnings.warn(
                 f"n_neighbors ({k}) is not below n_samples ({len(points)}): all other points are neighbours",
                 stacklevel=2,
             )
         self.n_neighbors_ = min(k, len(points) - 1)
-        self._points, self.n_samples_fit_ = points, len(points)
-        found = lof(points, self.n_neighbors_, self._metric(), added_distance=_ADDED, n_jobs=self._n_jobs())
+        found = lof(
+            points, self.n_neighbors_, self._fitted_metric, added_distance=_ADDED, n_jobs=self._n_jobs()
+        )
         self._k_distance = found.k_distance
         self._density = reach_densities(found.distance, found.k_distance[found.neighbour], _ADDED)
         self.negative_outlier_factor_ = -found.lof
@@ -163,7 +164,7 @@ class LocalOutlierFactor(MetricParameters, OutlierMixin, BaseEstimator):
         (m,) float64.
         """
         asked = self._asked_points(X)
-        nearest = knn_join(asked, self._points, self.n_neighbors_, self._metric(), n_jobs=self._n_jobs())
+        nearest = knn_join(asked, self._points, self.n_neighbors_, self._fitted_metric, n_jobs=self._n_jobs())
         density = reach_densities(nearest.distance, self._k_distance[nearest.neighbour], _ADDED)
         return -outlier_factors(density, self._density[nearest.neighbour])
 
@@ -194,6 +195,9 @@ class LocalOutlierFactor(MetricParameters, OutlierMixin, BaseEstimator):
         (m,) int64, -1 for outliers and 1 for all others.
         """
         return np.where(self.decision_function(X) < 0.0, -1, 1)
+
+    def _usual_k(self) -> int:
+        return self.n_neighbors_
 
     def _offset(self) -> float:
         fraction = self.contamination

@@ -13,8 +13,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats
-from epsjoin.local.arguments import check_choice, check_points
+from epsjoin.local.arguments import check_choice
 from epsjoin.local.metric import Metric, get_metric
+
+Asked = npt.NDArray[Any] | Floats
+"""Points as scikit-learn has checked them: numbers of any type."""
 
 _NAMES = ("euclidean", "l2", "manhattan", "cityblock", "l1", "chebyshev", "cosine")
 _METRICS = {**{name: name for name in _NAMES}, "haversine": "haversine_radians"}
@@ -61,7 +64,7 @@ def check_algorithm(algorithm: object) -> None:
     check_choice("algorithm", algorithm, _ALGORITHMS)
 
 
-def as_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any] | Floats:
+def as_numbers(values: npt.NDArray[Any]) -> Asked:
     """Return what scikit-learn has checked as numbers; it lets strings of numbers pass."""
     return values if values.dtype.kind in "fiu" else values.astype(np.float64)
 
@@ -69,7 +72,7 @@ def as_numbers(values: npt.NDArray[Any]) -> npt.NDArray[Any] | Floats:
 class MetricParameters:
     """An estimator with a metric: its parameters as those of epsjoin, and its points checked.
 
-    ``p`` is the estimator's where it has one.
+    ``p`` is the estimator's where it has one. Once it is fitted, the metric stays as it was then.
     """
 
     metric: str
@@ -84,19 +87,18 @@ class MetricParameters:
     def _n_jobs(self) -> int:
         return int(effective_n_jobs(self.n_jobs))
 
-    def _new_points(self, X: npt.ArrayLike, least: int = 1) -> npt.NDArray[Any] | Floats:
-        """Check the parameters and the points to fit, at least so many."""
+    def _new_points(self, X: npt.ArrayLike, least: int = 1, *, is_finite: bool = True) -> Asked:
+        """Check the parameters and the points to fit, at least so many and perhaps all finite."""
         check_algorithm(self.algorithm)
-        self._metric()
-        return as_numbers(validate_data(self, X, ensure_min_samples=least))
+        self._fitted_metric = self._metric()
+        return as_numbers(validate_data(self, X, ensure_min_samples=least, ensure_all_finite=is_finite))
 
-    def _kept_points(self, X: npt.ArrayLike, least: int = 1) -> Floats:
-        """As :meth:`_new_points`, in float64 and copied: the caller may change X."""
-        points = check_points("X", self._new_points(X, least)).copy()
-        self._metric().check(points, "X")
-        return points
-
-    def _asked_points(self, X: npt.ArrayLike) -> npt.NDArray[Any] | Floats:
+    def _asked_points(self, X: npt.ArrayLike) -> Asked:
         """Check points that a fitted estimator is asked about."""
         check_is_fitted(self)
         return as_numbers(validate_data(self, X, reset=False))
+
+    def _asked_or_none(self, X: npt.ArrayLike | None) -> Asked | None:
+        """As :meth:`_asked_points`; None stands for the points that were fitted."""
+        check_is_fitted(self)
+        return None if X is None else self._asked_points(X)

@@ -4,24 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.local.arguments import check_choice, check_count
-from epsjoin.local.join.arrays import join
-from epsjoin.local.neighbours.knn import knn_join
-from epsjoin.sklearn.parameters import MetricParameters
-
-_MODES = ("distance", "connectivity")
+from epsjoin.sklearn.neighbours import MODES, FittedPoints, KNeighbours, RadiusNeighbours
 
 
-class _NeighboursTransformer(
-    MetricParameters, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class _GraphTransformer(FittedPoints, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """What both transformers share: they keep the points, and make a row of the graph for each new point."""
 
     mode: str
@@ -45,21 +37,16 @@ class _NeighboursTransformer(
         ValueError, TypeError
             scikit-learn's own checks refuse X.
         """
-        check_choice("mode", self.mode, _MODES)
-        self._points = self._kept_points(X)
-        self.n_samples_fit_ = len(self._points)
+        check_choice("mode", self.mode, MODES)
+        self._keep(X)
         return self
 
     @property
     def _n_features_out(self) -> int:
         return int(self.n_samples_fit_)
 
-    def _graph(self, n: int, starts: Ints, columns: Ints, distance: Floats) -> csr_matrix:
-        data = distance if self.mode == "distance" else np.ones(len(columns))
-        return csr_matrix((data, columns, starts), shape=(n, self.n_samples_fit_))
 
-
-class RadiusNeighborsTransformer(_NeighboursTransformer):
+class RadiusNeighborsTransformer(RadiusNeighbours, _GraphTransformer):
     """The graph of all points within a radius, a replacement for scikit-learn's transformer of this name.
 
     Parameters
@@ -134,16 +121,10 @@ class RadiusNeighborsTransformer(_NeighboursTransformer):
         ValueError, TypeError
             scikit-learn's own checks refuse X, or the estimator is not fitted.
         """
-        asked, metric = self._asked_points(X), self._metric()
-        radius = metric.check_eps(self.radius, "radius")
-        found = join(asked, self._points, radius, metric, n_jobs=self._n_jobs())
-        order = np.lexsort((found.right, found.distance, found.left))
-        counts = np.bincount(found.left, minlength=len(asked))
-        starts = np.concatenate(([0], np.cumsum(counts)))
-        return self._graph(len(asked), starts, found.right[order], found.distance[order])
+        return self._graph(*self._within(self._asked_points(X), self.radius), self.mode)
 
 
-class KNeighborsTransformer(_NeighboursTransformer):
+class KNeighborsTransformer(KNeighbours, _GraphTransformer):
     """The graph of the k nearest points, a replacement for scikit-learn's transformer of this name.
 
     Parameters
@@ -215,12 +196,9 @@ class KNeighborsTransformer(_NeighboursTransformer):
         asked = self._asked_points(X)
         is_among = self.mode == "distance"
         k = check_count("n_neighbors", self.n_neighbors) + is_among
-        if k > self.n_samples_fit_:
-            itself = ", and with distances each is its own neighbour" if is_among else ""
+        if is_among and k > self.n_samples_fit_:
             raise ArgumentError(
-                f"n_neighbors must be at most {self.n_samples_fit_ - is_among}, not {self.n_neighbors}: "
-                f"{self.n_samples_fit_} points were fitted{itself}"
+                f"n_neighbors must be at most {self.n_samples_fit_ - 1}, not {self.n_neighbors}: "
+                f"{self.n_samples_fit_} points were fitted, and with distances each is its own neighbour"
             )
-        found = knn_join(asked, self._points, k, self._metric(), n_jobs=self._n_jobs())
-        starts = np.arange(len(asked) + 1) * k
-        return self._graph(len(asked), starts, found.neighbour.reshape(-1), found.distance.reshape(-1))
+        return self._nearest_graph(asked, k, self.mode)

@@ -20,7 +20,7 @@ from epsjoin.console import printable
 from epsjoin.errors import INTERRUPTED, ArgumentError, EpsjoinError, NothingToDoError
 from epsjoin.lake import delta_log, slices
 from epsjoin.lake.arguments import add_lake, check_writable, open_lake, parse_run
-from epsjoin.lake.lake import Lake, Slice
+from epsjoin.lake.lake import Lake
 from epsjoin.lake.parquet import to_one_line
 from epsjoin.params import RunParams
 from epsjoin.spark import scan
@@ -105,14 +105,7 @@ def run_job(
         with meter.step():
             counters = dict(step(job))
         counters |= meter.counters()
-        rows = [
-            {"job": name, "counter": counter, "value": float(v)} for counter, v in sorted(counters.items())
-        ]
-        slices.write_slice(
-            job.lake,
-            Slice("job_metrics", job.run, also=(("job", name),)),
-            slices.table_of(job.lake, "job_metrics", rows),
-        )
+        slices.write_counters(job.lake, job.run, name, counters)
         if arguments.metrics_out:
             arguments.metrics_out.write_text(json.dumps(counters) + "\n", encoding="utf-8")
     except NothingToDoError as error:

@@ -53,6 +53,29 @@ def test_tree__has_the_weights_of_prims(metric, n, has_ties, min_samples, alpha,
             joined[row] = joined[left]
 
 
+@examples(60)
+@given(st.integers(1, 60), st.integers(1, 5), st.sampled_from([1.0, 2.0, 2.5]), st.integers(0, 10**6))
+def test_labels_at__connect_the_core_points_of_dbscan(n, min_samples, eps, seed):
+    """On a grid, where many distances are eps."""
+    points = np.random.default_rng(seed).integers(0, 12, (n, 2)).astype(float)
+    found = epsjoin.dbscan(points, eps, min(min_samples, n))
+    core = np.flatnonzero(found.is_core)
+    expected = np.full(n, -1)
+    expected[core] = found.labels[core]
+    sizes = {each: (expected == each).sum() for each in set(expected.tolist()) - {-1}}
+    for least in (2, 4):
+        large = [each if each >= 0 and sizes[each] >= least else -1 for each in expected.tolist()]
+        labels = epsjoin.hdbscan(points, 2, min(min_samples, n)).labels_at(eps, least)
+        assert labels.tolist() == renumbered(np.array(large))
+
+
+def test_labels_at__refuses_numbers_out_of_their_range():
+    found = epsjoin.hdbscan([[0.0], [1.0]], 2)
+    for wrong, says in (((0.0,), "eps must be"), ((np.inf,), "eps must be"), ((1.0, 1), "at least 2")):
+        with pytest.raises(ArgumentError, match=says):
+            found.labels_at(*wrong)
+
+
 @pytest.mark.parametrize("seed", [10, 11, 12])
 @pytest.mark.parametrize(
     "how",

@@ -234,6 +234,13 @@ def test_lof__refuses_a_distance_that_cannot_be_added(added):
         lof([[0.0], [1.0], [2.0]], 1, added_distance=added)
 
 
+def test_lof__refuses_points_of_which_no_factor_is_a_number():
+    points = np.array([[0.0], [1.0], [2.5], [4.0], [1e200]])
+    assert lof(points, 2).lof[4] == math.inf, "of all others it is a number"
+    with pytest.raises(ArgumentError, match=r"row 0 \(one of 4\) has neighbours so far away"):
+        lof(points[:4] * 1e170, 2)
+
+
 def test_lof__of_equal_points_is_one_and_infinite_next_to_them():
     points = np.array([[0.0], [0.0], [0.0], [1.0], [2.0], [3.0]])
     found = lof(points, 2)

@@ -360,13 +360,11 @@ def test_verify__names_the_parameters_that_the_run_was_made_with(lake: RightLake
     job, _ = lake
     k = job.params.n_neighbours
     for name, counters in (("cluster", {"min_pts": MIN_PTS}), ("outliers", {"k": k})):
-        rows = [
-            {"job": name, "counter": counter, "value": float(value)} for counter, value in counters.items()
-        ]
-        table = slices.table_of(job.lake, "job_metrics", rows)
-        slices.write_slice(job.lake, Slice("job_metrics", RUN, also=(("job", name),)), table)
+        slices.write_counters(job.lake, RUN, name, counters)
     known = f'{{"min_pts": {MIN_PTS}, "lof_k": {k}}}'  # both: lof_k follows min_pts where it is not given
-    said = re.escape(f"made with min_pts {MIN_PTS} and lof_k {k}; give verify the same: --params '{known}'")
+    said = re.escape(
+        f"made with min_pts {MIN_PTS} and lof_k {k}; give verify the same: --params '{known}', or"
+    )
     more = MIN_PTS + 4
     for others in ({"min_pts": more, "lof_k": k}, {"lof_k": k + 1}, {"min_pts": more, "lof_k": None}):
         with pytest.raises(ArgumentError, match=said):

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 import epsjoin
-from epsjoin.errors import TableError
+from epsjoin.errors import DataRefusedError, TableError
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
 from epsjoin.local.metric import get_metric
@@ -27,6 +27,7 @@ from epsjoin.spark.cluster.from_pairs import CLUSTERS
 from epsjoin.spark.columns import points_of
 from epsjoin.spark.join.pairs import PAIRS
 from epsjoin.spark.neighbours import cell, on_driver, outliers, rank
+from epsjoin.spark.neighbours.on_driver import MAX_ON_DRIVER_BYTES
 from epsjoin.spark.neighbours.rank import rank_points
 from epsjoin.spark.neighbours.ranked import Scoring, Usual
 from epsjoin.spark.rows import FrameRows, to_frame
@@ -242,6 +243,17 @@ def test_rank_points__refuse_pairs_that_do_not_belong_to_the_clusters(
                 ExitStack(),
                 max_on_driver,
             )
+
+
+def test_outliers__of_points_beyond_all_squares_are_refused(make_job: JobMaker, tmp_path: Path) -> None:
+    points = np.concatenate([POINTS, [[1e200, 0.0, 0.0]]])
+    job = job_on(make_job, tmp_path, points, {"eps": 0.5, "min_pts": 5})
+    for name, step in STEPS.items():
+        if name != "outliers":
+            step(job)
+    for max_on_driver in (MAX_ON_DRIVER_BYTES, 0):
+        with pytest.raises(DataRefusedError, match="distances of 1 point do not fit into float64; give the"):
+            outliers.run(job, max_on_driver)
 
 
 def test_outliers__of_a_job_are_those_of_the_library_bit_for_bit(

@@ -30,6 +30,7 @@ from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.cluster.condense import Condensed, condense, link
 from epsjoin.kernels.cluster.spanning_tree import spanning_tree
+from epsjoin.kernels.cluster.union_find import forest
 from epsjoin.local.arguments import as_number, check_choice, check_count, check_points
 from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.cluster.selection import Selection, choose_clusters, in_single_cluster
@@ -41,6 +42,26 @@ from epsjoin.local.sweep.sweeping import check_n_jobs
 _METHODS = ("eom", "leaf")
 
 
+class SpanningTree(NamedTuple):
+    """The edges of a minimum spanning tree, the lightest first; of edges as light, by their rows.
+
+    Parameters
+    ----------
+    left, right : (n - 1,) int64, rows, ``left < right``.
+    weight : (n - 1,) float64, the mutual reachability of the two.
+
+    Examples
+    --------
+    >>> tree = hdbscan([[0.0], [1.0], [5.0]], 2, min_samples=1).tree
+    >>> tree.left.tolist(), tree.right.tolist(), tree.weight.tolist()
+    ([0, 1], [1, 2], [1.0, 4.0])
+    """
+
+    left: Ints
+    right: Ints
+    weight: Floats
+
+
 class Hdbscan(NamedTuple):
     """Clusters of points, in the order of the points; made by :func:`hdbscan`.
 
@@ -50,24 +71,52 @@ class Hdbscan(NamedTuple):
         order of their smallest row.
     probability : (n,) float64, from 0 to 1: how long a point stays in its cluster, relative to the point that
         stays longest; 0 for noise.
+    tree : the minimum spanning tree under mutual reachability.
     """
 
     labels: Ints
     probability: Floats
+    tree: SpanningTree
+
+    def labels_at(self, eps: float, min_cluster_size: int = 5) -> Ints:
+        """Find the clusters of one density, those of DBSCAN without its border points.
+
+        Parameters
+        ----------
+        eps : threshold of mutual reachability, above 0; edges of at most this weight connect.
+        min_cluster_size : minimum number of points of a cluster, at least 2; smaller pieces are noise.
+
+        Returns
+        -------
+        (n,) int64, as ``labels``.
+
+        Raises
+        ------
+        ArgumentError
+            A number is out of its range.
+
+        Notes
+        -----
+        O(n): the points are not looked at. With ``min_pts`` in place of ``min_samples``, core points of
+        :func:`dbscan` are connected as they are there.
+
+        Examples
+        --------
+        >>> found = hdbscan([[0.0], [0.1], [0.2], [5.0], [5.1], [5.3], [20.0]], 3, min_samples=1)
+        >>> found.labels_at(4.8, min_cluster_size=2).tolist(), found.labels_at(0.1, 2).tolist()
+        ([0, 0, 0, 0, 0, 0, -1], [0, 0, 0, 1, 1, -1, -1])
+        """
+        reach, least = as_number(eps), check_count("min_cluster_size", min_cluster_size, 2)
+        if not 0.0 < reach < math.inf:
+            raise ArgumentError(f"eps must be a finite number above 0, not {eps!r}")
+        near = self.tree.weight <= reach
+        n = len(self.labels)
+        home = forest(n, self.tree.left[near], self.tree.right[near])
+        home[np.bincount(home, minlength=n)[home] < least] = NOISE
+        return _number(home)
 
 
-class SpanningTree(NamedTuple):
-    """The edges of a minimum spanning tree, the lightest first; of edges as light, by their rows.
-
-    Parameters
-    ----------
-    left, right : (n - 1,) int64, rows, ``left < right``.
-    weight : (n - 1,) float64.
-    """
-
-    left: Ints
-    right: Ints
-    weight: Floats
+_NO_TREE = SpanningTree(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
 
 def hdbscan(
@@ -149,17 +198,17 @@ def hdbscan(
     values = check_points("points", points)
     chosen.check(values, "points")
     if not len(values):
-        return Hdbscan(np.empty(0, np.int64), np.empty(0))
+        return Hdbscan(np.empty(0, np.int64), np.empty(0), _NO_TREE)
     if samples > len(values):
         name = "min_cluster_size, without min_samples," if min_samples is None else "min_samples"
         raise ArgumentError(f"{name} must be at most the number of points, {len(values)}, not {samples}")
-    left, right, weight = mutual_reachability_tree(values, samples, chosen, alpha=scale, n_jobs=n_jobs)
-    tree = condense(*link(left, right), weight, least)
+    spanning = mutual_reachability_tree(values, samples, chosen, alpha=scale, n_jobs=n_jobs)
+    tree = condense(*link(spanning.left, spanning.right), spanning.weight, least)
     taken = choose_clusters(tree, how)
     home = _homes(tree, taken)
     if taken[0]:
         home[~in_single_cluster(tree, how.eps)] = NOISE
-    return Hdbscan(_number(home), _probabilities(tree, home))
+    return Hdbscan(_number(home), _probabilities(tree, home), spanning)
 
 
 def _check_selection(eps: float, max_size: int | None, method: str, allow_single: bool) -> Selection:

@@ -74,7 +74,8 @@ def lof(
     Raises
     ------
     ArgumentError
-        See :func:`epsjoin.knn_join`. Or added_distance is not a finite number of at least 0.
+        See :func:`epsjoin.knn_join`. Or added_distance is not a finite number of at least 0; or the distances
+        of a point are so large that their squares do not fit into float64, and its factor is no number.
 
     See Also
     --------
@@ -99,7 +100,14 @@ def lof(
     if not 0 <= added < math.inf:
         raise ArgumentError(f"added_distance must be a finite number of at least 0, not {added_distance!r}")
     nearest = knn_join(None, points, k, metric, n_jobs=n_jobs, progress=progress)
-    return lof_of_nearest(nearest, added, check_n_jobs(n_jobs))
+    found = lof_of_nearest(nearest, added, check_n_jobs(n_jobs))
+    unknown = np.flatnonzero(np.isnan(found.lof))
+    if len(unknown):
+        raise ArgumentError(
+            f"points: row {unknown[0]} (one of {len(unknown):,}) has neighbours so far away that the squares "
+            "of the distances do not fit into float64; divide all coordinates by one number"
+        )
+    return found
 
 
 def lof_of_nearest(nearest: KNearest, added_distance: float = 0.0, n_jobs: int = 1) -> Lof:

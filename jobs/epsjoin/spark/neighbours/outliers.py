@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from epsjoin.console import counted, say
-from epsjoin.errors import TableError
+from epsjoin.errors import DataRefusedError, TableError
 from epsjoin.lake import targets, transactions
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
@@ -30,6 +30,7 @@ from epsjoin.spark.neighbours.rank import rank_points
 from epsjoin.spark.neighbours.ranked import Scoring
 from epsjoin.spark.points import STORED, draw_sample, sample_of, stored_points, stored_reading
 from epsjoin.spark.rows import StoredRows
+from epsjoin.spark.same_params import check_same_params
 from epsjoin.spark.splits import names_of
 from epsjoin.spark.stored import StoredSlice
 from epsjoin.spark.write import write_files
@@ -51,15 +52,20 @@ def run(job: Job, max_on_driver: int = MAX_ON_DRIVER_BYTES) -> dict[str, float]:
 
     Raises
     ------
+    ArgumentError
+        The clusters were made with another ``min_pts``.
     TableError
         ``points``, ``pairs`` or ``clusters`` has no slice of this run, or points or pairs were lost on the
         way.
+    DataRefusedError
+        A k-distance is so large that its square does not fit into float64.
     EpsjoinError
         The disk has too little room for the driver's files.
     """
     lake, run, k = job.lake, job.run, job.params.n_neighbours
     inputs = Fingerprints(lake, run, is_made_now=True)
     outliers = inputs.slice("outliers")
+    check_same_params(job, "outliers", of_jobs=["cluster"])
     joined = joined_table(lake.source.chain)
     slices_of = (Slice("points", run), inputs.slice("clusters"), inputs.slice(joined))
     points, clusters, pairs = (StoredSlice.of(job, where) for where in slices_of)
@@ -91,6 +97,11 @@ def run(job: Job, max_on_driver: int = MAX_ON_DRIVER_BYTES) -> dict[str, float]:
                 f"{counters['rows']:,.0f} points were scored, the log of points says {points.n:,}; "
                 "run outliers again"
             )
+        if far := counters.pop("far", 0.0):
+            raise DataRefusedError(
+                f"the squares of the distances of {counted(far, 'point')} do not fit into float64; give the "
+                "coordinates a maximum in the contract, and ingest quarantines rows that lie so far away"
+            )
     transactions.commit(lake, {outliers: files})
     say(f"outliers: {counters['noise']:,.0f} noise; LOF of {counted(counters['with_lof'], 'point')}, k = {k}")
     return {**counters, "k": k}
@@ -98,4 +109,5 @@ def run(job: Job, max_on_driver: int = MAX_ON_DRIVER_BYTES) -> dict[str, float]:
 
 def _count(rows: pa.RecordBatch) -> dict[str, float]:
     known = {f"with_{name}": float(len(rows) - rows[name].null_count) for name in ("lof", "k_distance")}
-    return {**known, "noise": float(pc.sum(rows["is_noise"]).as_py() or 0)}
+    far = float(pc.sum(pc.is_inf(rows["k_distance"])).as_py() or 0)
+    return {**known, "far": far, "noise": float(pc.sum(rows["is_noise"]).as_py() or 0)}
