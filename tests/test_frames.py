@@ -117,6 +117,13 @@ def test_knn_frames__number_the_neighbours():
     assert of_two["right_id"].tolist() == of_two["left_id"].tolist() == list(range(100, 105))
 
 
+@pytest.mark.parametrize("as_given", [tuple, iter, pd.Index, np.array])
+def test_frames__take_names_of_columns_in_any_list(as_given):
+    found = epsjoin.join_frames(FRAME, FRAME, eps=0.3, columns=as_given(["x", "y"]))
+    assert found.equals(epsjoin.join_frames(FRAME, FRAME, eps=0.3, columns=["x", "y"]))
+    assert len(epsjoin.knn_frames(FRAME, FRAME, columns=as_given(["x", "y"]))) == len(FRAME)
+
+
 @pytest.mark.parametrize("how", [{"metric": "haversine"}, {"eps": [0.5, 0.6]}, {"weights": [1, 2]}])
 def test_join_frames__of_vectors_without_rows_has_no_pairs(how):
     empty = pd.DataFrame({"at": []})

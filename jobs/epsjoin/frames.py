@@ -7,7 +7,7 @@ hands out an Arrow stream, is read by pyarrow.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,7 +62,7 @@ def join_frames(
     right: Any = None,
     *,
     eps: float | ArrayLike,
-    columns: str | Sequence[str],
+    columns: str | Iterable[str],
     id: str | None = None,
     metric: str | Metric = "euclidean",
     how: str = "inner",
@@ -120,7 +120,7 @@ def join_frames(
     """
     check_choice("how", how, HOW)
     kind, left = _kind_of("left", left)
-    chosen = get_metric(metric)
+    chosen, columns = get_metric(metric), _list_columns(columns)
     width = max(2 if chosen.full_turn else 1, np.size(eps), 1 if weights is None else np.size(weights))
     points = _coordinates("left", left, columns, width)
     other = None
@@ -146,7 +146,7 @@ def knn_frames(
     points: Any = None,
     k: int = 1,
     *,
-    columns: str | Sequence[str],
+    columns: str | Iterable[str],
     id: str | None = None,
     metric: str | Metric = "euclidean",
     n_jobs: int | None = 1,
@@ -184,6 +184,7 @@ def knn_frames(
     [['a', 'b', 3.0, 1], ['b', 'a', 3.0, 1], ['c', 'b', 6.0, 1]]
     """
     kind, queries = _kind_of("queries", queries)
+    columns = _list_columns(columns)
     asked = _coordinates("queries", queries, columns)
     if points is None:
         other_kind, points, found = kind, queries, knn_join(None, asked, k, metric, n_jobs=n_jobs)
@@ -218,10 +219,19 @@ def _kind_of(name: str, frame: Any) -> tuple[_Kind, Any]:
     )
 
 
-def _coordinates(name: str, frame: Any, columns: str | Sequence[str], width: int = 1) -> NDArray[Any]:
+def _list_columns(given: str | Iterable[Any]) -> str | list[Any]:
+    """The names of columns of coordinates, which may be no texts, or the one name of a column of vectors."""
+    if isinstance(given, str):
+        return given
+    if not isinstance(given, Iterable):
+        raise ArgumentError(f"columns must be the name of a column, or a list of names, not {given!r}")
+    if not (names := list(given)):
+        raise ArgumentError("columns must name at least one column")
+    return names
+
+
+def _coordinates(name: str, frame: Any, columns: str | list[Any], width: int = 1) -> NDArray[Any]:
     """The coordinates of a frame; of a column of vectors without rows as many as others say."""
-    if not isinstance(columns, (str, Sequence)):
-        raise ArgumentError(f"columns must be the name of a column, or a list of names, not {columns!r}")
     if isinstance(columns, str):
         vectors = np.asarray(_column(name, frame, columns))
         if not len(vectors):
@@ -234,8 +244,6 @@ def _coordinates(name: str, frame: Any, columns: str | Sequence[str], width: int
                 f"{name}, column {columns!r}, must have vectors of one length, none of them missing"
             ) from error
         return made.reshape(-1, 1) if made.ndim == 1 else made
-    if not len(columns):
-        raise ArgumentError("columns must name at least one column")
     values = [
         check_points(f"{name}, column {column!r},", np.asarray(_column(name, frame, column)).reshape(-1, 1))
         for column in columns

@@ -288,7 +288,7 @@ def test_snapshot_diff__refuses_a_key_that_would_be_hidden_in_its_answer(name: s
         ({"key": [], "near": 1}, "near must be a distance"),
         ({"key": [], "method": "SMC1"}, "method 'SMC1' needs a key"),
         ({"key": "ID"}, "old has no column 'ID'; it has id, x"),
-        ({"key": None}, "key must be the name of a column, or a list of names, not None"),
+        ({"key": None}, "key must be a column's name or a list of names, not None"),
         ({"key": "id", "near": {5: 2}}, "near: 5 is no name of a column, nor a pair of names"),
         ({"key": "id", "near": {"z": 2}}, "near: 'z' is no column that both snapshots have"),
         ({"key": "id", "columns": ["z"]}, "old has no column 'z'"),

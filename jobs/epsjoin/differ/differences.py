@@ -12,7 +12,7 @@ import numpy as np
 
 from epsjoin.errors import ArgumentError, needing_extra
 from epsjoin.kernels.arrays import Bools
-from epsjoin.local.arguments import as_number, check_choice
+from epsjoin.local.arguments import as_number, check_choice, list_names
 from epsjoin.local.differ.disk import Disk
 from epsjoin.local.differ.methods import METHODS
 from epsjoin.local.differ.order import distance, missed_probability, waiting
@@ -146,9 +146,7 @@ def snapshot_diff(
     >>> snapshot_diff(*tables, key="id").rekeyed.to_pylist()[0]["now"]
     {'id': 7, 'name': 'b'}
     """
-    if not isinstance(key, (str, Sequence)):
-        raise ArgumentError(f"key must be the name of a column, or a list of names, not {key!r}")
-    keys = [key] if isinstance(key, str) else list(key)
+    keys = list_names("key", key, least=0)
     check_choice("method", method, METHODS)
     if digest_bits not in DIGEST_BITS:
         raise ArgumentError(

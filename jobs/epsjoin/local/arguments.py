@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -141,6 +141,22 @@ def check_seed(name: str, value: object) -> int:
         The value is not a whole number, or negative.
     """
     return check_count(name, value, 0, math.inf)
+
+
+def list_names(argument: str, given: str | Iterable[str], least: int = 1) -> list[str]:
+    """Return the names of columns that an argument gives: one, or several, as many at least.
+
+    Raises
+    ------
+    ArgumentError
+        It is none of these.
+    """
+    names = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
+    if not all(isinstance(name, str) for name in names):
+        raise ArgumentError(f"{argument} must be a column's name or a list of names, not {given!r}")
+    if len(names) < least:
+        raise ArgumentError(f"{argument} must name at least one column")
+    return [str(name) for name in names]
 
 
 def check_choice(name: str, value: object, choices: Collection[str]) -> None:

@@ -11,9 +11,9 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.arguments import check_dimensions
+from epsjoin.local.arguments import check_dimensions, list_names
 from epsjoin.local.metric import Metric
-from epsjoin.spark.names import folding, list_names
+from epsjoin.spark.names import folding
 from epsjoin.spark.points import Points
 from epsjoin.spark.reading import Reading
 

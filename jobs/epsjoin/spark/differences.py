@@ -22,9 +22,10 @@ from pyspark.sql.types import (
 from epsjoin.digests import UNKEYED, check_types, digest_table
 from epsjoin.errors import ArgumentError
 from epsjoin.lake.schemas import quoted
+from epsjoin.local.arguments import list_names
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.columns import refuse_stream
-from epsjoin.spark.names import folding, list_names
+from epsjoin.spark.names import folding
 
 _RESULT = ("kind", "columns", "before", "now")
 """Columns of the result besides the key."""

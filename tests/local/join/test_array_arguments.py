@@ -136,6 +136,11 @@ def test_iter_self_join__says_what_is_wrong_at_the_call():
         iter_self_join([[0.0]], 1.0, batch_rows=31)
 
 
+def test_batches__may_be_asked_to_be_larger_than_any_array():
+    (batch,) = iter_self_join([[0.0], [1.0], [3.0]], 1.0, batch_rows=10**15)
+    assert (batch.left.tolist(), batch.right.tolist()) == ([0], [1])
+
+
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"])
 def test_self_join__takes_numbers_of_any_size(dtype):
     points = np.random.default_rng(0).integers(0, 100, (60, 3))

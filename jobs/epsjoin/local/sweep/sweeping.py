@@ -36,6 +36,9 @@ CHUNKS_AHEAD = 2
 COUNTED = ("candidates", "distance_computations", "largest_stack", "pairs")
 """Names of what the sweeps count, in the order of their counters."""
 
+_MOST_BATCH_ROWS = 1 << 26
+"""Largest batch, of 1.5 GiB where it is full."""
+
 Chunks = list[tuple[int, int]]
 Step = Callable[[Ints, int, int, PairBatch, Ints], int]
 """Sweeps a chunk on, from a state, until it ends or the batch has no room for ``BLOCK`` pairs: it changes the
@@ -54,14 +57,14 @@ def add_counts(counters: Counters, **values: int) -> None:
 
 
 def check_batch_rows(batch_rows: object) -> int:
-    """Return the most pairs in a batch as an int.
+    """Return the most pairs in a batch as an int, lowered to what can be allocated.
 
     Raises
     ------
     ArgumentError
         Not a whole number, or below what one step of a sweep may find.
     """
-    return check_count("batch_rows", batch_rows, BLOCK)
+    return min(check_count("batch_rows", batch_rows, BLOCK), _MOST_BATCH_ROWS)
 
 
 def check_n_jobs(n_jobs: object) -> int:
