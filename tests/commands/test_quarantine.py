@@ -97,6 +97,9 @@ def test_quarantine__has_the_first_line_of_a_file_that_was_refused_as_a_whole(
     refuse(lake, RUN, (2, "id: missing", ","), (None, "the file is cut off", ""))
     assert ask(lake, "--limit", "1") == 0
     assert said(capsys)[3:5] == ["2022-03-01.csv: the file is cut off", "–"]
+    refuse(lake, RUN, (None, "2022-03-01.csv: line 3: the file is cut off", ""))
+    assert ask(lake, "--limit", "1") == 0
+    assert said(capsys)[2:4] == ["2022-03-01.csv: line 3: the file is cut off", "–"]
 
 
 def test_quarantine__of_a_run_that_no_ingest_has_seen_names_the_job(

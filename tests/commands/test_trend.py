@@ -57,6 +57,19 @@ def test_trend__prints_the_runs_and_writes_the_picture(
     assert np.ptp(imread(picture)) > 0.5
 
 
+def test_trend__writes_the_picture_where_it_is_asked_to_and_nothing_into_the_lake(
+    lake: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    picture = tmp_path / "mine.png"
+    of = ["--lake", str(tmp_path / "lake"), "--dataset", "navaids"]
+    assert cli.main(["trend", *of, "--picture", str(picture)]) == 0
+    assert capsys.readouterr().out.rstrip().endswith(f"picture     {picture}")
+    assert np.ptp(imread(picture)) > 0.5
+    assert not (tmp_path / "lake" / "navaids" / "reports").exists()
+    assert cli.main(["trend", *of, "--picture", str(tmp_path / "no" / "mine.png")]) == 1
+    assert "No such file or directory" in capsys.readouterr().err
+
+
 def test_trend__of_a_data_set_without_runs_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

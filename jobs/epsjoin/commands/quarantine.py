@@ -69,10 +69,17 @@ def describe(lake: Lake, run: str, reason: str, limit: int) -> Iterator[str]:
     if kinds and not n_wanted:
         yield from ("", f"no reason has the text {reason!r}")
     for row in first:
-        place = row["source"] if row["line"] is None else f"{row['source']}, line {row['line']}"
-        yield from ("", f"{place}: {row['reason']}", f"  {words.cell(row['raw'])}")
+        yield from ("", _fault(row), f"  {words.cell(row['raw'])}")
     if n_wanted > limit:
         yield from ("", f"and {counted(n_wanted - limit, 'other')}; --limit {n_wanted} shows all")
+
+
+def _fault(row: Row) -> str:
+    """Where a record is, and why it was refused; the reason of a whole file begins with its name."""
+    source, line, reason = row["source"], row["line"], str(row["reason"])
+    if reason.startswith(f"{source}: "):
+        return reason
+    return f"{source}: {reason}" if line is None else f"{source}, line {line}: {reason}"
 
 
 def _read(lake: Lake, run: str) -> Iterator[Row]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from datetime import date, timedelta
+from pathlib import Path
 from typing import NamedTuple
 
 import matplotlib as mpl
@@ -25,7 +26,7 @@ from epsjoin.lake.names import count_names
 from epsjoin.report.figures.figure import COLOURS, FAINT, STYLE, WIDTH_IN, new_figure, to_png
 
 PICTURE = "trend.png"
-"""File name of the picture in the folder of the data set's reports."""
+"""File name of the picture, by default in the folder of the data set's reports."""
 
 PANEL_IN, GAP_IN, LEFT_IN, RIGHT_IN, TOP_IN, BOTTOM_IN = 1.05, 0.45, 0.75, 0.25, 0.75, 0.45
 """Height of a panel, of the gap between two, and widths of the picture's margins, in inches."""
@@ -64,6 +65,9 @@ def main(argv: Sequence[str]) -> int:
         prog="epsjoin trend", description="Print the results of all runs, and draw them over time."
     )
     add_lake(parser, has_run=False)
+    parser.add_argument(
+        "--picture", type=Path, metavar="FILE", help="where to write it (default: among the reports)"
+    )
     arguments = parser.parse_args(argv)
     lake = open_stored(arguments)
     title, unit = lake.source.title, lake.source.unit
@@ -81,11 +85,17 @@ def main(argv: Sequence[str]) -> int:
         born, ended = ("-" if number is None else f"{number:,}" for number in (row.born, row.ended))
         counts = f"{row.points:>12,}  {row.pairs:>14,}  {row.clusters:>10,}  {born:>6}  {ended:>6}"
         print(f"  {row.run}  {counts}  {row.eps:>12.6g}")
-    filesystem, folder = uris.filesystem_of(lake.location("reports"))
-    filesystem.create_dir(folder, recursive=True)
-    with filesystem.open_output_stream(f"{folder}/{PICTURE}") as file:
-        file.write(to_png(draw(runs, title, unit)))
-    print(f"\n  picture     {folder}/{PICTURE}\n")
+    picture = to_png(draw(runs, title, unit))
+    if arguments.picture:
+        place = str(arguments.picture)
+        arguments.picture.write_bytes(picture)
+    else:
+        filesystem, folder = uris.filesystem_of(lake.location("reports"))
+        filesystem.create_dir(folder, recursive=True)
+        place = f"{folder}/{PICTURE}"
+        with filesystem.open_output_stream(place) as file:
+            file.write(picture)
+    print(f"\n  picture     {place}\n")
     return 0
 
 

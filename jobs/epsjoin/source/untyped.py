@@ -83,8 +83,13 @@ class FoundColumns:
                 "together"
             )
 
-    def _other_separator(self, missing: Sequence[str]) -> str:
-        """Say what separates the fields of CSV where the missing columns are in the one that there is."""
+    def _remedy(self, missing: Sequence[str]) -> str:
+        """Say what separates the fields of CSV where the missing columns are in the one that there is.
+
+        Or that the file has another encoding, in which every second byte of such names is 0.
+        """
+        if "\x00" in "".join(self.names):
+            return "; it seems to be UTF-16 or UTF-32: store it as UTF-8"
         is_text = self._file.removesuffix(".gz").endswith(".csv")
         said = other_separator(self.names) if is_text else ""
         return said if said and all(name in self.names[0] for name in missing) else ""
@@ -101,7 +106,7 @@ class FoundColumns:
         if missing:
             raise DataRefusedError(
                 f"{self._file}: column {', '.join(map(repr, missing))} is missing; "
-                f"the file has {', '.join(self.names)}{self._other_separator(missing)}"
+                f"the file has {', '.join(self.names)}{self._remedy(missing)}"
             )
         for name in wanted:
             if self.names.count(name) > 1:
