@@ -39,7 +39,7 @@ from epsjoin.kernels.join.row_vectors import (
     near_lanes_3,
     rows_below,
 )
-from epsjoin.kernels.join.row_windows import RowWindows, narrow_down
+from epsjoin.kernels.join.row_windows import RowWindows, find_window
 from epsjoin.kernels.join.sort_pairs import FEW, sort_group
 
 _ROWS_AT_ONCE = 64
@@ -88,8 +88,7 @@ def _make_kernels(size: int) -> tuple[_Count, _Write, _Find]:
 
     @njit
     def count(rows: RowWindows, bound: float, begin: int, end: int, runs: Ints) -> int:
-        near, row, place, starts, steps = rows.near, rows.row, rows.place, rows.starts, rows.steps
-        shift, narrow, window, is_self = rows.shift, rows.narrow, rows.window, rows.is_self
+        near, row, steps, is_self = rows.near, rows.row, rows.steps, rows.is_self
         n = row.shape[0]
         ends = np.zeros((steps.shape[0], 2), np.int64)
         total = 0
@@ -97,11 +96,7 @@ def _make_kernels(size: int) -> tuple[_Count, _Write, _Find]:
             least = row[here] if is_self else -1
             found = 0
             for step in range(steps.shape[0]):
-                goal = place[here] + steps[step]
-                low, high = goal - window, goal + window
-                first, last = int(starts[low >> shift]), int(starts[(high >> shift) + 1])
-                if last - first > narrow:
-                    first, last = narrow_down(place, first, last, low, high, step, ends)
+                first, last = find_window(rows, here, step, steps[step], False, ends)
                 while first < last:
                     if size == 2:
                         bits = near_lanes_2(near, row, here, first, last, bound, least, n)
@@ -124,8 +119,7 @@ def _make_kernels(size: int) -> tuple[_Count, _Write, _Find]:
         right: Ints,
         distance: Floats,
     ) -> None:
-        near, row, place, starts, steps = rows.near, rows.row, rows.place, rows.starts, rows.steps
-        shift, narrow, window, is_self = rows.shift, rows.narrow, rows.window, rows.is_self
+        near, row, steps, is_self = rows.near, rows.row, rows.steps, rows.is_self
         n = row.shape[0]
         ends = np.zeros((steps.shape[0], 2), np.int64)
         at_once = max(1, min(_ROWS_AT_ONCE, _CANDIDATES_AT_ONCE // max(1, room)))
@@ -140,11 +134,7 @@ def _make_kernels(size: int) -> tuple[_Count, _Write, _Find]:
                     continue
                 least = row[here] if is_self else -1
                 for step in range(steps.shape[0]):
-                    goal = place[here] + steps[step]
-                    low, high = goal - window, goal + window
-                    first, last = int(starts[low >> shift]), int(starts[(high >> shift) + 1])
-                    if last - first > narrow:
-                        first, last = narrow_down(place, first, last, low, high, step, ends)
+                    first, last = find_window(rows, here, step, steps[step], False, ends)
                     while first < last:
                         if size == 2:
                             bits = near_lanes_2(near, row, here, first, last, bound, least, n)
@@ -179,20 +169,14 @@ def _make_kernels(size: int) -> tuple[_Count, _Write, _Find]:
     def find(
         rows: RowWindows, bound: float, begin: int, end: int, steps: Ints, right_bits: int, keys: Ints
     ) -> int:
-        near, row, place, starts = rows.near, rows.row, rows.place, rows.starts
-        shift, narrow, window, is_self = rows.shift, rows.narrow, rows.window, int(rows.is_self)
+        near, row, is_self = rows.near, rows.row, int(rows.is_self)
         n = row.shape[0]
         ends = np.zeros((steps.shape[0], 2), np.int64)
         filled = 0
         for here in range(begin, end):
             for step in range(steps.shape[0]):
-                goal = place[here] + steps[step]
-                low, high = goal - window, goal + window
-                first, last = int(starts[low >> shift]), int(starts[(high >> shift) + 1])
-                if is_self and steps[step] == 0:
-                    first = here + 1
-                if last - first > narrow:
-                    first, last = narrow_down(place, first, last, low, high, step, ends)
+                is_own = is_self != 0 and steps[step] == 0
+                first, last = find_window(rows, here, step, steps[step], is_own, ends)
                 while first < last:
                     if size == 2:
                         filled += near_keys_2(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.accelerate import njit, njit_inner
 from epsjoin.kernels.arrays import Bools, Floats, Ints, Ints32
 from epsjoin.kernels.join.directory import bin_shift, make_directory
 from epsjoin.kernels.join.near_pairs import read_ahead
@@ -172,14 +172,35 @@ def steps_ahead(rows: RowWindows) -> Ints:
     return np.ascontiguousarray(rows.steps[rows.steps >= 0]) if rows.is_self else rows.steps
 
 
-@njit
-def narrow_down(
+@njit_inner
+def find_window(
+    rows: RowWindows, here: int, at: int, step: int, is_after: bool, ends: Ints
+) -> tuple[int, int]:
+    """First candidate of a row in one pass, and the one after the last.
+
+    Parameters
+    ----------
+    here : place of the row.
+    at, step : number of the pass, and its difference of places.
+    is_after : whether candidates must come after the row.
+    ends : (s, 2) int64, zeros at first: where the last window of each pass began and ended, as windows of one
+        pass move forward.
+    """
+    goal = rows.place[here] + step
+    low, high = goal - rows.window, goal + rows.window
+    first, last = int(rows.starts[low >> rows.shift]), int(rows.starts[(high >> rows.shift) + 1])
+    if is_after:
+        first = here + 1
+    if last - first > rows.narrow:
+        return _narrow_down(rows.place, first, last, low, high, at, ends)
+    return first, last
+
+
+@njit_inner
+def _narrow_down(
     place: Ints, first: int, last: int, low: int, high: int, step: int, ends: Ints
 ) -> tuple[int, int]:
-    """First row from ``first`` on with a place from ``low`` on, and the one after the last up to ``high``.
-
-    Two pointers of the step move forward in ``ends``, (s, 2), as the windows of one step do.
-    """
+    """First row from ``first`` on with a place from ``low`` on, and the one after the last up to ``high``."""
     first = max(first, ends[step, 0])
     while first < last and place[first] < low:
         first += 1
@@ -200,19 +221,14 @@ def count_candidates(rows: RowWindows, begin: int, end: int) -> tuple[int, int]:
     total, largest : of all these rows, and of one of them. In a self join a row itself is among its own, and
         each pair is counted at both rows.
     """
-    place, starts, steps = rows.place, rows.starts, rows.steps
-    shift, narrow, window = rows.shift, rows.narrow, rows.window
+    steps = rows.steps
     ends = np.zeros((steps.shape[0], 2), np.int64)
     total = 0
     largest = 0
     for here in range(begin, end):
         count = 0
         for step in range(steps.shape[0]):
-            goal = place[here] + steps[step]
-            low, high = goal - window, goal + window
-            first, last = int(starts[low >> shift]), int(starts[(high >> shift) + 1])
-            if last - first > narrow:
-                first, last = narrow_down(place, first, last, low, high, step, ends)
+            first, last = find_window(rows, here, step, steps[step], False, ends)
             count += last - first
         total += count
         largest = max(largest, count)
