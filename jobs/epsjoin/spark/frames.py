@@ -24,7 +24,7 @@ from epsjoin.spark.columns import points_of, points_of_both
 from epsjoin.spark.join.frames import (
     MAX_PAIRS,
     as_limit,
-    begin_growing,
+    begin_table,
     join_by_files,
     join_by_shuffle,
     join_planned,
@@ -365,10 +365,10 @@ def similarity_join(
     found = plan_pairs(points, others, eps, chosen, weights, cuts, max_pairs)
     plan = found.plan
     if into is not None:
-        growing = begin_growing(found, into, increments)
+        table = begin_table(found, into, increments)
         if others is None and isinstance(plan, JoinPlan) and n_files(points, plan) <= MAX_FILES:
-            return join_by_files(points, plan, into, max_pairs, growing)
-        return join_by_shuffle(points, others, plan, into, max_pairs, growing)
+            return join_by_files(points, plan, table, max_pairs)
+        return join_by_shuffle(points, others, plan, table, max_pairs)
     rows = to_frame(join_planned(points, others, plan, max_pairs))
     for side, ids in (("left", points), ("right", others)):
         if ids is not None and how in (side, "outer"):

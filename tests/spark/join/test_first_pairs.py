@@ -17,7 +17,7 @@ from epsjoin import Cuts, get_metric
 from epsjoin.errors import DataRefusedError, TableError
 from epsjoin.lake.growing import GrowingTable
 from epsjoin.local.sweep.pairs import Pairs
-from epsjoin.spark.join.frames import begin_growing, target_at
+from epsjoin.spark.join.frames import begin_table, target_at
 from epsjoin.spark.join.pairs import LEFT_OUT, check_left_out, leave_out, to_batch
 from epsjoin.spark.join.plan import PairsPlan, plan_samples
 from tests import open_sets
@@ -68,9 +68,7 @@ def test_similarity_join__by_increments_refuses_ids_that_are_not_distinct(
     assert left == set(table.file_uris()), "what was not added is deleted"
 
 
-def test_begin_growing__that_is_refused_leaves_no_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_begin_table__that_is_refused_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     samples, rows = [(np.arange(len(POINTS)), POINTS)], [len(POINTS)]
     plan = plan_samples(samples, rows, EPS, get_metric("euclidean"), None, CUTS, 1e9)
 
@@ -79,5 +77,5 @@ def test_begin_growing__that_is_refused_leaves_no_file(
 
     monkeypatch.setattr(GrowingTable, "add", refuse)
     with pytest.raises(TableError, match="another job changed it"):
-        begin_growing(PairsPlan(plan, samples, rows), target_at(tmp_path.as_uri()), 1.0)
+        begin_table(PairsPlan(plan, samples, rows), target_at(tmp_path.as_uri()), 1.0)
     assert not list(tmp_path.rglob("*.parquet"))

@@ -20,7 +20,6 @@ import epsjoin.spark.frames as public
 from epsjoin import Cuts, get_metric, self_join
 from epsjoin.errors import BudgetError
 from epsjoin.lake import slices
-from epsjoin.lake.growing import GrowingTable
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File
 from epsjoin.local.plan.join_plan import JoinPlan
@@ -31,7 +30,8 @@ from epsjoin.spark.job import Job
 from epsjoin.spark.join import frames, merge_join, parts
 from epsjoin.spark.join import running as running_module
 from epsjoin.spark.join.pairs import to_batch
-from epsjoin.spark.join.running import Growing, RunningJoin
+from epsjoin.spark.join.pairs_table import GrowingPairsTable
+from epsjoin.spark.join.running import RunningJoin
 from epsjoin.spark.tasks import TaskReport
 from tests import open_sets
 from tests.spark.conftest import JobMaker, submit
@@ -193,8 +193,7 @@ def test_look__counts_the_pairs_that_a_growing_table_had_first(
         assert file is not None
         return file
 
-    growing = Growing(GrowingTable(into), math.inf, None, [write(place < 0)])
-    growing.table.add(growing.first_files)
+    table = GrowingPairsTable(into, math.inf, Pairs(*(column[place < 0] for column in whole)))
     done = [TaskReport([write(place == part)]) for part in range(plan.n_parts // 2)]
     monkeypatch.setattr(running_module, "Told", lambda _: ToldBefore(done))
     told: list[Any] = []
@@ -204,7 +203,7 @@ def test_look__counts_the_pairs_that_a_growing_table_had_first(
         return BudgetError("too many")
 
     max_pairs = int(0.6 * len(whole.left))
-    watch = RunningJoin(None, plan, range(plan.n_parts), None, max_pairs, into, refuse, growing)
+    watch = RunningJoin(None, plan, range(plan.n_parts), None, max_pairs, table, refuse)
     with pytest.raises(BudgetError, match="too many"):
         watch.look()
     estimate, _, fitting = told

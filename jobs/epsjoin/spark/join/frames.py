@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-from contextlib import AbstractContextManager
 from functools import partial
 
 from numpy.typing import ArrayLike
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from epsjoin.errors import BudgetError
-from epsjoin.lake import schemas, targets, transactions, uris
-from epsjoin.lake.growing import GrowingTable
-from epsjoin.lake.parquet import File
+from epsjoin.lake import schemas, targets, uris
 from epsjoin.lake.targets import Target
 from epsjoin.local.arguments import check_count
 from epsjoin.local.join.first_pairs import find_first_pairs
@@ -23,17 +20,18 @@ from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.progressive.running import RunningEstimate
 from epsjoin.spark import scan
 from epsjoin.spark.join.blocks import join_blocks
-from epsjoin.spark.join.pairs import PAIRS, check_left_out, leave_out, to_batch
+from epsjoin.spark.join.pairs import PAIRS, leave_out
+from epsjoin.spark.join.pairs_table import GrowingPairsTable, PairsTable
 from epsjoin.spark.join.parts import join_files, join_frame, make_joiner
 from epsjoin.spark.join.plan import PairsPlan, plan_pairs
 from epsjoin.spark.join.replicas import REPLICAS
 from epsjoin.spark.join.replicate import encode
-from epsjoin.spark.join.running import Growing, Refuse, RunningJoin, describe
+from epsjoin.spark.join.running import Refuse, RunningJoin, describe
 from epsjoin.spark.join.shuffle import replicate_frame
 from epsjoin.spark.points import Points, refuse_changed
 from epsjoin.spark.progress import watched
 from epsjoin.spark.rows import Rows
-from epsjoin.spark.write import Written, write_files
+from epsjoin.spark.write import write_files
 
 MAX_PAIRS = 1_000_000_000
 """Default maximum number of pairs of a join of frames."""
@@ -90,46 +88,40 @@ def join_planned(
     return join_frame(replicas, plan, n_points, max_pairs, raises=raises)
 
 
-def join_by_files(
-    points: Points, plan: JoinPlan, into: Target, max_pairs: int, growing: Growing | None
-) -> DataFrame:
+def join_by_files(points: Points, plan: JoinPlan, table: PairsTable, max_pairs: int) -> DataFrame:
     """Join points with themselves by files, and return the pairs, read from the table of the pairs.
 
-    Tasks pass replicas to one another in temporary files, and write the pairs to ``into``.
+    Tasks pass replicas to one another in temporary files, and write the pairs into the table.
     """
-    first = None if growing is None else growing.first
+    into, spark = table.into, points.frame.sparkSession
     with targets.scratch_folder(into, schemas.parse_ddl(REPLICAS), "part") as replicas:
         encoded = encode(points, plan, replicas)
         refuse_changed(points.n, encoded.counters.get("points", 0))
-        work = make_joiner(plan.to_json(), replicas.location, into, max_pairs, first)
-        spark, refuse = points.frame.sparkSession, make_refusal(plan, max_pairs)
-        with _deleted_on_error(into, growing):
-            written = join_files(spark, encoded.files, work, plan, into, max_pairs, refuse, growing)
-            files = _check_files(written, max_pairs, growing)
-    return _complete(into, files, spark, growing)
+        work = make_joiner(plan.to_json(), replicas.location, into, max_pairs, table.first)
+        with table.deleted_on_error():
+            refuse = make_refusal(plan, max_pairs)
+            written = join_files(spark, encoded.files, work, plan, table, max_pairs, refuse)
+            files = table.check(written, max_pairs)
+    return scan.read_replaced(spark, into, table.complete(files))
 
 
 def join_by_shuffle(
-    points: Points,
-    others: Points | None,
-    plan: JoinPlan | BlockPlan,
-    into: Target,
-    max_pairs: int,
-    growing: Growing | None,
+    points: Points, others: Points | None, plan: JoinPlan | BlockPlan, table: PairsTable, max_pairs: int
 ) -> DataFrame:
     """Join by a shuffle, and return the pairs, read from the table into which tasks write them."""
-    first = None if growing is None else growing.first
     joined = join_planned(points, others, plan, max_pairs, raises=False)
     refuse = make_refusal(plan, max_pairs)
-    running = RunningJoin(joined.spark, plan, range(plan.n_parts), None, max_pairs, into, refuse, growing)
-    with _deleted_on_error(into, growing), watched(running):
-        written = write_files(into, joined, tell=running.telling, alter=partial(leave_out, first))
-        files = _check_files(written, max_pairs, growing)
-    return _complete(into, files, points.frame.sparkSession, growing)
+    running = RunningJoin(joined.spark, plan, range(plan.n_parts), None, max_pairs, table, refuse)
+    with table.deleted_on_error():
+        with watched(running):
+            alter = partial(leave_out, table.first)
+            written = write_files(table.into, joined, tell=running.telling, alter=alter)
+        files = table.check(written, max_pairs)
+    return scan.read_replaced(points.frame.sparkSession, table.into, table.complete(files))
 
 
-def begin_growing(planned: PairsPlan, into: Target, increments: float | None) -> Growing | None:
-    """Begin a table that grows by the first pairs: those that rows of the plan's samples have.
+def begin_table(planned: PairsPlan, into: Target, increments: float | None) -> PairsTable:
+    """Begin the table of the pairs; one that grows has those that rows of the plan's samples have.
 
     Parameters
     ----------
@@ -137,20 +129,15 @@ def begin_growing(planned: PairsPlan, into: Target, increments: float | None) ->
 
     Notes
     -----
-    A join by pairs of blocks has none: its tasks leave no pairs out.
+    A join by pairs of blocks has no first pairs: its tasks leave none out.
     """
     if increments is None:
-        return None
-    table, (plan, samples, n_rows) = GrowingTable(into), planned
+        return PairsTable(into)
+    plan, samples, n_rows = planned
     if isinstance(plan, BlockPlan):
-        return Growing(table, increments, None, [])
+        return GrowingPairsTable(into, increments, None)
     first = find_first_pairs(samples, n_rows, plan.eps, plan.get_metric(), plan.expected_pairs)
-    with table.deleted_on_error():
-        file = into.write([to_batch(first)])
-        files = [] if file is None else [file]
-        if files:
-            table.add(files)
-    return Growing(table, increments, first, files)
+    return GrowingPairsTable(into, increments, first)
 
 
 def make_refusal(plan: JoinPlan | BlockPlan, max_pairs: int) -> Refuse:
@@ -180,26 +167,3 @@ def target_at(to: str) -> Target:
         See :func:`epsjoin.lake.uris.parse_table_uri`.
     """
     return Target("similarity_join", uris.parse_table_uri(to, "to"), schemas.parse_ddl(PAIRS), (), {})
-
-
-def _deleted_on_error(into: Target, growing: Growing | None) -> AbstractContextManager[None]:
-    return targets.deleted_on_error(into) if growing is None else growing.table.deleted_on_error()
-
-
-def _check_files(written: Written, max_pairs: int, growing: Growing | None) -> list[File]:
-    """Check what tasks wrote, and return all files of the table."""
-    files = written.files if growing is None else [*growing.first_files, *written.files]
-    n_pairs = sum(file.rows for file in files)
-    if n_pairs > max_pairs:
-        raise BudgetError(f"{n_pairs:,} pairs at least were found, {max_pairs:,} are allowed (max_pairs)")
-    check_left_out(None if growing is None else growing.first, written.counters)
-    return files
-
-
-def _complete(into: Target, files: list[File], spark: SparkSession, growing: Growing | None) -> DataFrame:
-    """Put all files into the table, and read it.
-
-    In one transaction they replace the table; to one that grows those are added that it does not have yet.
-    """
-    complete = partial(transactions.replace_table, into) if growing is None else growing.table.complete
-    return scan.read_replaced(spark, into, complete(files))

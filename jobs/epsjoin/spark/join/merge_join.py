@@ -18,6 +18,7 @@ from epsjoin.pipeline import joined_table
 from epsjoin.spark.job import Job
 from epsjoin.spark.join.base import INCREMENT
 from epsjoin.spark.join.increment import join_increment
+from epsjoin.spark.join.pairs_table import PairsTable
 from epsjoin.spark.join.parts import join_files, make_joiner
 from epsjoin.spark.join.plan import expectation
 from epsjoin.spark.join.running import describe
@@ -77,7 +78,7 @@ def _join_all(job: Job, where: Slice, plan_row: Mapping[str, Any], into: Target)
         return _explain_too_many(job, plan_row["eps"], estimate.pairs or 0.0, said, fitting_eps)
 
     plan = JoinPlan.from_json(plan_row["plan"])
-    return join_files(job.spark, replicas, work, plan, into, job.params.max_pairs, refuse)
+    return join_files(job.spark, replicas, work, plan, PairsTable(into), job.params.max_pairs, refuse)
 
 
 def _explain_too_many(

@@ -25,8 +25,9 @@ from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import Counters
 from epsjoin.spark import tasks
 from epsjoin.spark.join.pairs import BATCH_PAIRS, PAIRS, check_limit, leave_out, to_batch
+from epsjoin.spark.join.pairs_table import PairsTable
 from epsjoin.spark.join.replicas import KEY_COLUMNS, REPLICAS
-from epsjoin.spark.join.running import Growing, Refuse, RunningJoin
+from epsjoin.spark.join.running import Refuse, RunningJoin
 from epsjoin.spark.join.shuffle import read_part
 from epsjoin.spark.progress import watched
 from epsjoin.spark.rows import FrameRows, MappedRows, Rows
@@ -55,17 +56,16 @@ def join_files(
     replicas: Sequence[File],
     work: Joiner,
     plan: JoinPlan,
-    into: Target,
+    table: PairsTable,
     max_pairs: int,
     refuse: Refuse,
-    growing: Growing | None = None,
 ) -> Written:
     """Join each part in a task that reads the part's files; the largest parts start first.
 
     Parameters
     ----------
     work : made by :func:`make_joiner` of this plan, for this table of pairs.
-    refuse, growing : see :class:`epsjoin.spark.join.running.RunningJoin`, which says how far the tasks are.
+    table, refuse : see :class:`epsjoin.spark.join.running.RunningJoin`, which says how far the tasks are.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def join_files(
     parts.sort(key=lambda part: (-sum(file.size for file in part.files), part.number))
     rows = [sum(file.rows for file in part.files) for part in parts]
     numbers = [part.number for part in parts]
-    running = RunningJoin(spark, plan, numbers, rows, max_pairs, into, refuse, growing)
+    running = RunningJoin(spark, plan, numbers, rows, max_pairs, table, refuse)
     with watched(running):
         reports = tasks.reports_of(tasks.run_tasks(spark, parts, running.telling(work)))
         written = Written.of(reports)

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import math
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 from pyspark.sql import SparkSession
 
 from epsjoin.console import counted
 from epsjoin.errors import BudgetError
-from epsjoin.lake.growing import GrowingTable
 from epsjoin.lake.parquet import File, stream_file
 from epsjoin.lake.schemas import parse_ddl
-from epsjoin.lake.targets import Target
 from epsjoin.local.plan.blocks import BlockPlan
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.progressive.parts import (
@@ -29,7 +25,7 @@ from epsjoin.local.progressive.parts import (
     share_done,
 )
 from epsjoin.local.progressive.running import RunningEstimate
-from epsjoin.local.sweep.pairs import Pairs
+from epsjoin.spark.join.pairs_table import PairsTable
 from epsjoin.spark.told import Told
 
 PERCENTS = (10, 50, 90)
@@ -43,23 +39,6 @@ Refuse = Callable[[RunningEstimate, str, float | None], BudgetError]
 """Makes the error of a join that is ended: of its estimate, how far it is, and an eps that fits, or None."""
 
 
-class Growing(NamedTuple):
-    """A table to which the pairs of parts that are done are added while others run.
-
-    Parameters
-    ----------
-    table : the table.
-    seconds : between two commits.
-    first : pairs that were in it before a part began, which the parts leave out; None: there are none.
-    first_files : files of these pairs.
-    """
-
-    table: GrowingTable
-    seconds: float
-    first: Pairs | None
-    first_files: list[File]
-
-
 class RunningJoin:
     """Watches the tasks of a join, one for each part (:class:`epsjoin.spark.progress.Watch`).
 
@@ -71,9 +50,8 @@ class RunningJoin:
     rows : rows of each task's part; None where they are not known yet.
     max_pairs : maximum number of pairs; the tasks are ended as soon as the lower end of the estimate's
         interval is above it.
-    into : the table of the pairs.
+    table : the table of the pairs, which may grow while tasks run.
     refuse : makes the error of such an end.
-    growing : the same table, if it grows while tasks run.
     """
 
     def __init__(
@@ -83,9 +61,8 @@ class RunningJoin:
         numbers: Sequence[int],
         rows: Sequence[int] | None,
         max_pairs: int,
-        into: Target,
+        table: PairsTable,
         refuse: Refuse,
-        growing: Growing | None = None,
     ) -> None:
         self._told = Told(spark)
         self.telling = self._told.telling
@@ -94,16 +71,15 @@ class RunningJoin:
         if of_all is not None:
             of_all[places] = rows
         ahead = look_ahead(plan.parts, of_all, plan.expected_pairs, plan.n_parts)
-        self._n_first = 0 if growing is None else sum(file.rows for file in growing.first_files)
+        self._n_first = table.n_first
         lacking = self._n_first / ahead.pairs.sum()  # the plan expects of the parts what was given first, too
         self._expected = np.maximum(ahead.pairs[places] * (1.0 - lacking), _MIN_EXPECTED)
         self._work = ahead.work[places]
         self._found = np.zeros(len(places))
         self._is_done = np.zeros(len(places), np.bool_)
-        self._eps, self._max_pairs, self._into, self._refuse = plan.eps, max_pairs, into, refuse
+        self._eps, self._max_pairs, self._table, self._refuse = plan.eps, max_pairs, table, refuse
         self._began = time.monotonic()
         self._files: dict[int, list[File]] = {}
-        self._growing, self._grown = growing, -math.inf
 
     @property
     def estimate(self) -> RunningEstimate:
@@ -126,7 +102,7 @@ class RunningJoin:
             Others are still to come, and all of them together will have more than ``max_pairs`` pairs.
         """
         has_news = self._take_news()
-        self._grow()
+        self._table.grow(itertools.chain(*self._files.values()))
         if not has_news or self._is_done.all():
             return
         estimate = self.estimate
@@ -141,15 +117,6 @@ class RunningJoin:
             self._found[task] = sum(file.rows for file in report.files)
             self._files[task] = report.files
         return bool(news)
-
-    def _grow(self) -> None:
-        """Add what is done to the table, if it is time."""
-        if self._growing is None or time.monotonic() - self._grown < self._growing.seconds:
-            return
-        files = self._growing.table.left_of(itertools.chain(*self._files.values()))
-        if files:
-            self._growing.table.add(files)
-            self._grown = time.monotonic()
 
     def line(self, n_running: int) -> str | None:
         """Say percent, pairs and time left."""
@@ -175,7 +142,7 @@ class RunningJoin:
         by_radius = np.zeros((len(done), N_RADII))
         for place, task in enumerate(done.tolist()):
             for file in self._files[task]:
-                for batch in stream_file(self._into.location, file, parse_ddl(_DISTANCE), _BATCH_ROWS):
+                for batch in stream_file(self._table.into.location, file, parse_ddl(_DISTANCE), _BATCH_ROWS):
                     by_radius[place] += count_radii(batch.column("distance").to_numpy(), self._eps)
         rest = float(self._expected[~self._is_done].sum())
         pairs = self.estimate.pairs or 0.0  # more than max_pairs
