@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import polars
@@ -117,6 +119,26 @@ def test_knn_frames__number_the_neighbours():
     assert of_two["right_id"].tolist() == of_two["left_id"].tolist() == list(range(100, 105))
 
 
+VIEWS = pa.array(NAMES, pa.string_view())
+REPEATED = pa.RunEndEncodedArray.from_arrays(pa.array([20, 60], pa.int32()), pa.array(["a", "b"]))
+
+
+@pytest.mark.parametrize("ids", [VIEWS, VIEWS.cast(pa.binary_view()), REPEATED])
+def test_arrow__ids_and_payload_may_be_views_or_repeated(ids):
+    table = pa.table({"id": ids, "x": XY[:, 0], "y": XY[:, 1]})
+    given = {"eps": 0.1, "columns": ["x", "y"]}
+    expected = ids.to_pylist()
+    assert_pairs(
+        epsjoin.join_frames(table, id="id", **given).to_pandas(),
+        [expected[row] for row in PAIRS.left],
+        [expected[row] for row in PAIRS.right],
+    )
+    taken = epsjoin.join_frames(table, how="semi", **given)["id"].to_pylist()
+    assert taken == [expected[row] for row in np.unique(np.concatenate((PAIRS.left, PAIRS.right)))]
+    nearest = epsjoin.knn_frames(Stream(table), columns=["x", "y"], id="id")
+    assert nearest["left_id"].to_pylist() == expected
+
+
 @pytest.mark.parametrize("as_given", [tuple, iter, pd.Index, np.array])
 def test_frames__take_names_of_columns_in_any_list(as_given):
     found = epsjoin.join_frames(FRAME, FRAME, eps=0.3, columns=as_given(["x", "y"]))
@@ -128,6 +150,17 @@ def test_frames__take_names_of_columns_in_any_list(as_given):
 def test_join_frames__of_vectors_without_rows_has_no_pairs(how):
     empty = pd.DataFrame({"at": []})
     assert not len(epsjoin.join_frames(empty, **{"columns": "at", "eps": 0.5} | how))
+
+
+VECTORS = polars.DataFrame(
+    {
+        "at": [[0.0, 9.0], [9.0, 0.0]],
+        "x": [1.0, 2.0],
+        "long": [2**70, 0],
+        "exact": [Decimal("0.1"), Decimal(1)],
+    },
+    schema_overrides={"at": polars.Array(polars.Float64, 2), "long": polars.Int128},
+).with_columns(both=polars.struct("x", y="x"))
 
 
 @pytest.mark.parametrize(
@@ -153,8 +186,18 @@ def test_join_frames__of_vectors_without_rows_has_no_pairs(how):
             {"columns": "at"},
             "left, column 'at', must have vectors of one length, none of them missing",
         ),
+        (VECTORS, {"columns": ["at"]}, "left, column 'at', must be numbers, not vectors; .* as columns='at'"),
+        (VECTORS, {"columns": ["at", "x"]}, "left, column 'at', must be numbers, not vectors"),
+        (VECTORS, {"columns": "both"}, "left, column 'both', must be numbers or vectors, not Struct"),
+        (VECTORS, {"columns": "long"}, "left, column 'long', must be numbers or vectors, not Int128"),
+        (VECTORS, {"columns": ["long"]}, "left, column 'long', must be numbers or vectors, not Int128"),
+        (
+            VECTORS,
+            {"columns": ["exact"]},
+            r"floats or integers \(cast decimals to float64\); row 0, column 0 is",
+        ),
+        (FRAME, {"columns": ["x", "x"]}, "columns names a column twice: x, x"),
     ],
-    ids=range(12),
 )
 def test_join_frames__refuses(frame, how, says):
     with pytest.raises(ArgumentError, match=says):

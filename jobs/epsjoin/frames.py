@@ -33,8 +33,23 @@ class _Kind(NamedTuple):
     make: str
 
 
-def _take(values: Any, rows: Ints) -> Any:
-    return values.take(rows)
+def _take_of_arrow(values: Any, rows: Ints) -> Any:
+    if hasattr(values, "columns"):  # a table
+        return values.from_arrays(
+            [_take_of_arrow(column, rows) for column in values.columns], values.column_names
+        )
+    return _plain(values).take(rows)
+
+
+def _plain(values: Any) -> Any:
+    """A column of Arrow whose rows can be taken: it cannot take views and repeated values."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if pa.types.is_run_end_encoded(values.type):
+        return _plain(compute.run_end_decode(values))
+    views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    return values.cast(views[values.type]) if values.type in views else values
 
 
 def _take_of_pandas(values: Any, rows: Ints) -> Any:
@@ -53,7 +68,7 @@ def _take_by_brackets(values: Any, rows: Ints) -> Any:
 _KINDS = (
     _Kind("pandas", "DataFrame", _take_of_pandas, "DataFrame"),
     _Kind("polars", "DataFrame", _take_by_brackets, "DataFrame"),
-    _Kind("pyarrow", "Table", _take, "table"),
+    _Kind("pyarrow", "Table", _take_of_arrow, "table"),
 )
 
 
@@ -233,7 +248,7 @@ def _list_columns(given: str | Iterable[Any]) -> str | list[Any]:
 def _coordinates(name: str, frame: Any, columns: str | list[Any], width: int = 1) -> NDArray[Any]:
     """The coordinates of a frame; of a column of vectors without rows as many as others say."""
     if isinstance(columns, str):
-        vectors = np.asarray(_column(name, frame, columns))
+        vectors = _values(name, frame, columns)
         if not len(vectors):
             return np.empty((0, width))
         try:
@@ -244,11 +259,27 @@ def _coordinates(name: str, frame: Any, columns: str | list[Any], width: int = 1
                 f"{name}, column {columns!r}, must have vectors of one length, none of them missing"
             ) from error
         return made.reshape(-1, 1) if made.ndim == 1 else made
-    values = [
-        check_points(f"{name}, column {column!r},", np.asarray(_column(name, frame, column)).reshape(-1, 1))
-        for column in columns
-    ]
+    if len(set(columns)) < len(columns):
+        raise ArgumentError(f"columns names a column twice: {', '.join(map(str, columns))}")
+    values = []
+    for column in columns:
+        of_column = _values(name, frame, column)
+        if of_column.ndim > 1:
+            raise ArgumentError(
+                f"{name}, column {column!r}, must be numbers, not vectors; give a column of vectors alone, "
+                f"as columns={column!r}"
+            )
+        values.append(check_points(f"{name}, column {column!r},", of_column.reshape(-1, 1)))
     return np.concatenate(values, axis=1)
+
+
+def _values(name: str, frame: Any, column: Any) -> NDArray[Any]:
+    """A column as an array; of vectors that polars knows to be of one length, it has two dimensions."""
+    given = _column(name, frame, column)
+    kind = getattr(given, "dtype", None)
+    if str(kind).startswith(("Struct", "Int128", "UInt128")):  # of polars; NumPy has none of them
+        raise ArgumentError(f"{name}, column {column!r}, must be numbers or vectors, not {kind}")
+    return np.asarray(given)
 
 
 def _of_one_width(one: NDArray[Any], other: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin import ArgumentError, BudgetError, Closest, Own, OwnOrder, Subset, bestmatch_join
-from epsjoin.local.bestmatch import candidates
+from epsjoin.local.bestmatch import batch, candidates
 from epsjoin.local.bestmatch.best import best_of
+from epsjoin.local.bestmatch.filter import Filter
 from epsjoin.local.bestmatch.orders import orders_of
 from epsjoin.params import MATCH_HOW
 from local.bestmatch.cases import KINDS, make_case
@@ -163,6 +164,21 @@ def test_bestmatch_join__of_equal_rows_is_refused_with_the_number():
         bestmatch_join(same[:, :1], same[:, :1], 1.0, max_candidates=80_000)
     with pytest.raises(BudgetError, match="300 x 300 = 90000 pairs are candidates, more than max_candidates"):
         bestmatch_join(same, same, math.inf, max_candidates=80_000)
+
+
+def test_bestmatch_join__that_is_surely_too_large_is_refused_before_it_begins(monkeypatch):
+    monkeypatch.setattr(Filter, "_join", lambda *_: pytest.fail("the join has begun"))
+    same = np.ones((300, 2))
+    with pytest.raises(BudgetError, match=r"more than max_candidates = 40000 candidates; about 9e\+04"):
+        bestmatch_join(same, same, 1.0, max_candidates=40_000)
+
+
+@pytest.mark.parametrize("how", ["left", "right", "outer", "inner"])
+def test_bestmatch_join__holds_no_more_than_so_many_that_are_best_for_their_rows(monkeypatch, how):
+    monkeypatch.setattr(batch, "MAX_KEPT", 900)
+    assert len(bestmatch_join(np.ones((30, 2)), np.ones((30, 2)), 1.0, how).left) == 900
+    with pytest.raises(BudgetError, match="more than 900 candidates are best for their rows"):
+        bestmatch_join(np.ones((30, 2)), np.ones((31, 2)), 1.0, how)
 
 
 def test_own_order__is_asked_within_the_budget():

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epsjoin.errors import ArgumentError, DataRefusedError
+from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
 from epsjoin.local.bestmatch.batch import bestmatch_join
 from epsjoin.local.bestmatch.orders import Closest, Own, OwnOrder, Subset
 from epsjoin.local.bestmatch.stream import BestmatchStream
@@ -360,6 +360,18 @@ def test_stream__that_ends_early_or_never_begins_leaves_the_rest_unmatched() -> 
 def test_stream__refuses_what_it_cannot_do(make: Callable[[], object], message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         make()
+
+
+def test_push__after_which_too_many_pairs_would_wait_is_refused_and_takes_nothing() -> None:
+    stream = BestmatchStream(eps=[1.0, 1.0], max_candidates=100)
+    stream.push_left(np.ones((10, 2)))
+    with pytest.raises(BudgetError, match="more than max_candidates = 100"):  # of the filter
+        stream.push_right(np.ones((11, 2)))
+    stream.push_right(np.ones((6, 2)))
+    with pytest.raises(BudgetError, match="110 pairs would wait, more than max_candidates = 100, .* Nothing"):
+        stream.push_right(np.ones((5, 2)))
+    stream.push_right(np.ones((4, 2)))
+    assert len(stream.finish().left) == 100
 
 
 def test_push__refuses_another_number_of_columns() -> None:

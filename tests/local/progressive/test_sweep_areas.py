@@ -84,7 +84,7 @@ def test_stream_area__of_either_stream_finds_what_the_sorted_area_finds(step, se
     values = np.random.default_rng(seed).integers(0, 30, (50, 1)).astype(np.float64)
     kind = Band(2.0)
     rows = rows_of(kind, values, True, 0, seed)
-    areas = [StreamArea(1, [Closest((0,), 2.0)], 2.0, is_left, {}) for is_left in (True, False)]
+    areas = [StreamArea(1, [Closest((0,), 2.0)], 2.0, is_left, 100, {}) for is_left in (True, False)]
     found: Counter[tuple[int, int]] = Counter()
     gone = 0
     for begin in range(0, rows.n, step):

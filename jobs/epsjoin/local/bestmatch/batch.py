@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from epsjoin.errors import BudgetError
 from epsjoin.kernels.arrays import Bools, Bytes, Floats, Ints
 from epsjoin.local.arguments import check_choice, check_count, check_dimensions, check_points
 from epsjoin.local.bestmatch.best import best_of
@@ -23,6 +24,9 @@ from epsjoin.params import MATCH_HOW, MATCH_TAKE
 
 FOR_LEFT, FOR_RIGHT = 1, 2
 """Bits of ``best_for``."""
+
+MAX_KEPT = 1 << 26
+"""Maximum number of candidates that are held since they are best for their rows: some gigabytes."""
 
 
 class BestPairs(NamedTuple):
@@ -96,7 +100,7 @@ def bestmatch_join(
         An argument has a wrong type, shape or value; a coordinate is NaN or infinite; an own function
         returned something else than it should.
     BudgetError
-        There are more than ``max_candidates`` candidates.
+        There are more than ``max_candidates`` candidates, or more than 67 million are best for their rows.
 
     See Also
     --------
@@ -160,7 +164,7 @@ class _Search(NamedTuple):
     def best(self) -> tuple[Candidates, Bools, Bools]:
         """Return the candidates that may be best, and which are for their left and for their right row."""
         left, right, orders, how = self.left, self.right, self.orders, self.how
-        kept, left_marks = [], []
+        kept, left_marks, n_kept = [], [], 0
         found = within_blocks(
             left,
             right,
@@ -175,6 +179,12 @@ class _Search(NamedTuple):
             if how in ("right", "outer"):
                 stays = for_left | self._mark(block, "right")
             kept.append(block if stays.all() else block.take(stays))
+            n_kept += len(kept[-1])
+            if n_kept > MAX_KEPT:
+                raise BudgetError(
+                    f"more than {MAX_KEPT:,} candidates are best for their rows, as where many rows are "
+                    "equal; take one of equal rows, or a smaller eps"
+                )
             left_marks.append(for_left[stays])
         candidates = join_blocks(left, right, orders, kept)
         for_left = np.ones(len(candidates), np.bool_)

@@ -21,6 +21,8 @@ from epsjoin.local.sweep.pairs import Pairs, collect
 
 _FIRST_ROWS = 1 << 16
 """Number of left rows of the first block; its candidates tell how many rows the others should have."""
+_SURELY = 2.0
+"""How many times as many candidates as allowed must be expected to refuse a join before it begins."""
 _SLACK = 1.0 + 1e-12
 """More than the rounding of the distance of a few columns, relative to eps."""
 _MIN_REACH, _MAX_REACH = 1e-300, 1e300
@@ -99,6 +101,8 @@ class Filter:
             return
         if not n_left or not n_right:
             return
+        if n_left * n_right > max_candidates and self._expected() > _SURELY * max_candidates:
+            raise self._refusal(max_candidates)
         block_rows = min(n_left, _FIRST_ROWS)
         begin, found = 0, 0
         while begin < n_left:
@@ -108,11 +112,7 @@ class Filter:
             pairs = self._join(*self._block(begin, n_rows), limit, n_jobs)
             if pairs is None:
                 if limit == room:
-                    raise BudgetError(
-                        f"more than max_candidates = {max_candidates} candidates; about "
-                        f"{self._expected():.3g} are expected: a smaller eps, or one more criterion with an "
-                        "eps, gives fewer"
-                    )
+                    raise self._refusal(max_candidates)
                 block_rows = max(1, n_rows // 4)
                 continue
             found += len(pairs.left)
@@ -140,6 +140,12 @@ class Filter:
             axis = int(np.argmax(spread / self.eps))
         left, right = (np.argsort(side[:, axis], kind="stable") for side in (self.left, self.right))
         return axis, left, right, self.right[right, axis]
+
+    def _refusal(self, max_candidates: int) -> BudgetError:
+        return BudgetError(
+            f"more than max_candidates = {max_candidates} candidates; about {self._expected():.3g} are "
+            "expected: a smaller eps, or one more criterion with an eps, gives fewer"
+        )
 
     def _expected(self) -> float:
         options = JoinOptions.of("chebyshev", 1, None, False, None)

@@ -14,8 +14,15 @@ from typing import Generic, Literal, TypeVar, cast, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epsjoin.errors import ArgumentError
-from epsjoin.local.arguments import as_number, check_choice, check_lengths, check_points, int_column
+from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.local.arguments import (
+    as_number,
+    check_choice,
+    check_count,
+    check_lengths,
+    check_points,
+    int_column,
+)
 from epsjoin.local.bestmatch import watermarks
 from epsjoin.local.bestmatch.answers import Changes, Final, Recent, Standing, Work
 from epsjoin.local.bestmatch.batch import BestPairs
@@ -56,6 +63,8 @@ class BestmatchStream(Generic[Answer]):
     max_age : column 0 is a time then, and no criterion: ``eps`` has one threshold for each other column. The
         result is that of the rows whose time is at most ``max_age`` before the latest one of both streams, as
         it is after each call; an answer is :class:`Changes`.
+    max_candidates : maximum number of candidates of the rows of one push, and of pairs that wait at once;
+        10**7 by default, of some 300 bytes each.
     counters : dictionary to whose entries the work is added: ``candidates``, ``within``, ``comparisons``,
         ``best``, ``unmatched_left`` and ``unmatched_right`` as by :func:`bestmatch_join`; ``late_left`` and
         ``late_right``; ``emitted_before_end``, the rows of the result that came before :meth:`finish`;
@@ -108,6 +117,7 @@ class BestmatchStream(Generic[Answer]):
         right_order: watermarks.Order = ...,
         late: Literal["refuse", "count"] = ...,
         max_age: None = ...,
+        max_candidates: int = ...,
         counters: Counters | None = ...,
     ) -> None: ...
 
@@ -122,6 +132,7 @@ class BestmatchStream(Generic[Answer]):
         right_order: watermarks.Order = ...,
         late: Literal["refuse", "count"] = ...,
         max_age: None = ...,
+        max_candidates: int = ...,
         counters: Counters | None = ...,
     ) -> None: ...
 
@@ -136,6 +147,7 @@ class BestmatchStream(Generic[Answer]):
         right_order: watermarks.Order = ...,
         late: Literal["refuse", "count"] = ...,
         max_age: float,
+        max_candidates: int = ...,
         counters: Counters | None = ...,
     ) -> None: ...
 
@@ -149,6 +161,7 @@ class BestmatchStream(Generic[Answer]):
         right_order: watermarks.Order = _SORTED,
         late: Literal["refuse", "count"] = "refuse",
         max_age: float | None = None,
+        max_candidates: int = 10**7,
         counters: Counters | None = None,
     ) -> None:
         check_choice("how", how, MATCH_HOW)
@@ -159,6 +172,7 @@ class BestmatchStream(Generic[Answer]):
         if max_age is not None and not 0.0 <= as_number(max_age) < math.inf:
             raise ArgumentError(f"max_age must be a finite number of at least 0, not {max_age!r}")
         self._late, self._counters = late, check_counters(counters)
+        self._max_candidates = check_count("max_candidates", max_candidates)
         self._given = eps, orders, max_age
         self._how: str = how
         self._is_finished = self._has_begun = False
@@ -189,6 +203,9 @@ class BestmatchStream(Generic[Answer]):
         DataRefusedError
             A row is late, and such rows are refused. Nothing of the push was taken then: it may come again,
             without the row.
+        BudgetError
+            There are more than ``max_candidates`` candidates or waiting pairs. Nothing of the push was taken:
+            it may come again in smaller ones.
         """
         self._left, found = self._arrive("left", rows, ids)
         return self._answer(found)
@@ -262,7 +279,9 @@ class BestmatchStream(Generic[Answer]):
             )
         reach = self._reach() if max_age is None else float(max_age)
         self._left, self._right = (
-            Side(name, mark, StreamArea(d, self._orders, reach, is_left, self._counters))
+            Side(
+                name, mark, StreamArea(d, self._orders, reach, is_left, self._max_candidates, self._counters)
+            )
             for name, mark, is_left in (("left", left, True), ("right", right, False))
         )
         work, nothing = Work(self._orders, self._how, self._counters), no_pairs(d, self._orders)
@@ -314,9 +333,19 @@ class BestmatchStream(Generic[Answer]):
         found = no_pairs(self._d, self._orders)
         for met in other.area.query(arrived):
             found = found.add(self._pairs_of(*met))
+        self._check_room(len(self._answers.pairs.left) + len(found.left))
         add_counts(self._counters, **{f"late_{name}": late})
         after.area.insert(arrived)
         return after, found
+
+    def _check_room(self, n_waiting: int) -> None:
+        """Refuse a push after which more pairs would wait than may."""
+        if n_waiting > self._max_candidates:
+            raise BudgetError(
+                f"{n_waiting:,} pairs would wait, more than max_candidates = {self._max_candidates:,}, as "
+                "where many rows are equal; take one of equal rows, a smaller eps, or allow more. Nothing of "
+                "this push was taken"
+            )
 
     def _pairs_of(self, left: StreamRows, right: StreamRows, found: Candidates) -> StreamPairs:
         """The pairs among some left and some right rows that may be best."""

@@ -102,14 +102,22 @@ class StreamArea:
     orders : the criteria.
     reach : how far a key may be above a row that it can still meet.
     is_left : whether it holds the left stream's rows.
+    max_candidates : maximum number of candidates of one query.
     counters : work is added to them.
     """
 
     def __init__(
-        self, d: int, orders: Sequence[Order], reach: float, is_left: bool, counters: Counters
+        self,
+        d: int,
+        orders: Sequence[Order],
+        reach: float,
+        is_left: bool,
+        max_candidates: int,
+        counters: Counters,
     ) -> None:
         self.rows = no_rows(d)
-        self._orders, self._reach, self._is_left, self._counters = orders, reach, is_left, counters
+        self._orders, self._reach, self._is_left = orders, reach, is_left
+        self._max_candidates, self._counters = max_candidates, counters
 
     @property
     def size(self) -> int:
@@ -135,7 +143,9 @@ class StreamArea:
         """Find the pairs within all eps of other rows, those of the other stream, and the rows it holds."""
         left, right = (self.rows, rows) if self._is_left else (rows, self.rows)
         if len(left.ids) and len(right.ids):
-            yield left, right, within(left.points, right.points, self._orders, counters=self._counters)
+            most, counted = self._max_candidates, self._counters
+            found = within(left.points, right.points, self._orders, max_candidates=most, counters=counted)
+            yield left, right, found
 
 
 @dataclass(frozen=True)
