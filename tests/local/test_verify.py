@@ -115,6 +115,14 @@ def test_compare_pairs__names_what_is_missing_added_and_changed():
         "pair (0, 1) is stored at 1.0000000000000002, its distance is 1.0",
         "pair (1, 2) is stored at 1.0000000000000002, its distance is 1.0",
     ]
+    zeros = [
+        QueryPairs(np.array([0]), np.array([1]), np.array([distance])) for distance in (0.0, -0.0, 5e-324)
+    ]
+    assert list(compare_pairs(zeros[0], zeros[0])) == []
+    assert [list(compare_pairs(zeros[0], each)) for each in zeros[1:]] == [
+        ["pair (0, 1) is stored at -0.0, its distance is 0.0"],
+        ["pair (0, 1) is stored at 5e-324, its distance is 0.0"],
+    ]
 
 
 def test_compare_pairs__sees_a_pair_from_either_end():
@@ -212,6 +220,10 @@ def test_compare_distances__is_silent_on_a_join_and_sees_one_bit(metric):
     assert said.startswith(
         f"pair ({left[7]}, {right[7]}) is stored at {float(distance[7])!r}, its distance is"
     )
+    same = points[:1], points[:1]
+    assert list(compare_distances([3], [4], np.array([0.0]), *same, metric)) == []
+    (said,) = compare_distances([3], [4], np.array([-0.0]), *same, metric)
+    assert said == "pair (3, 4) is stored at -0.0, its distance is 0.0"
 
 
 def test_nearest_cores__of_several_as_near_is_the_one_with_the_smallest_id():
@@ -302,4 +314,9 @@ def test_compare_scores__names_what_is_off_by_one_bit_unknown_or_missing():
         "point 3: k_distance 2.0000000000000004 is stored, it is 2.0",
         "point 3: lof 1.5 is stored, it is null",
         "point 7: it has no row in outliers",
+    ]
+    zero, wrong = (Scores(ids[:2], np.zeros(2), np.array(lof)) for lof in ([0.0, 1.0], [-0.0, np.nan]))
+    assert list(compare_scores(zero, scored, wrong)) == [
+        "point 1: lof -0.0 is stored, it is 0.0",
+        "point 3: lof null or NaN is stored, it is 1.0",
     ]

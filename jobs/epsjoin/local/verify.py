@@ -72,7 +72,8 @@ def compare_distances(
         true_distance = np.array([haversine(*x, *y) for x, y in ends])
     else:
         true_distance = distances_between(left_points.T, right_points.T, metric)
-    for at in np.flatnonzero(true_distance != distance).tolist():
+    differs = true_distance.view(np.int64) != np.ascontiguousarray(distance).view(np.int64)
+    for at in np.flatnonzero(differs).tolist():
         yield (
             f"pair ({left[at]}, {right[at]}) is stored at {float(distance[at])!r}, "
             f"its distance is {float(true_distance[at])!r}"
@@ -190,12 +191,16 @@ def compare_scores(right: Scores, scored: Ids, stored: Scores) -> Iterator[str]:
         compared = [("k_distance", k_distance, float(stored.k_distance[row]))]
         compared += [("lof", lof, float(stored.lof[row]))] if is_scored else []
         for name, expected, found in compared:
-            if found != expected and not (math.isnan(found) and math.isnan(expected)):
-                yield f"point {id_}: {name} {_number(found)} is stored, it is {_number(expected)}"
+            if not _is_same(found, expected):
+                is_stored = "null or NaN" if math.isnan(found) else repr(found)
+                is_right = "null" if math.isnan(expected) else repr(expected)
+                yield f"point {id_}: {name} {is_stored} is stored, it is {is_right}"
 
 
-def _number(value: float) -> str:
-    return "null" if math.isnan(value) else repr(value)
+def _is_same(one: float, other: float) -> bool:
+    """Whether two numbers are the same in every bit, for zeros have a sign; NaN is the same as NaN."""
+    is_equal = one == other and math.copysign(1.0, one) == math.copysign(1.0, other)
+    return is_equal or (math.isnan(one) and math.isnan(other))
 
 
 def compare_pairs(found: QueryPairs, stored: QueryPairs) -> Iterator[str]:
@@ -217,7 +222,7 @@ def compare_pairs(found: QueryPairs, stored: QueryPairs) -> Iterator[str]:
         true_distance = expected.get((left, right))
         if true_distance is None:
             yield f"pair ({left}, {right}) at {distance!r} is stored, but these points are no pair"
-        elif true_distance != distance:
+        elif not _is_same(true_distance, distance):
             yield f"pair ({left}, {right}) is stored at {distance!r}, its distance is {true_distance!r}"
     for (left, right), distance in sorted(expected.items()):
         if (left, right) not in seen:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -157,6 +158,30 @@ def test_verify__takes_a_run_with_fewer_points_than_neighbours(
     run_on(job, grid_points()[:3], ("f0", "f1"))
     assert verify_tables(job, ALL_POINTS)["scores_checked"] == 0
     assert "none of which was computed anew" in capsys.readouterr().out
+
+
+def test_verify__sees_the_sign_of_a_zero(make_job: JobMaker, capsys: pytest.CaptureFixture[str]) -> None:
+    columns = [key(), coordinate("f0"), coordinate("f1")]
+    job = make_job(columns, params={"eps": 3.0, "min_pts": 2, "lof_k": 3})
+    run_on(job, np.concatenate([grid_points()[:40], np.ones((5, 2))]), ("f0", "f1"))
+    assert verify_tables(job, ONE_POINT)["points_checked"] == 1
+    for table, column, says in (
+        ("pairs", "distance", "is stored at -0.0, its distance is 0.0"),
+        ("outliers", "k_distance", "k_distance is -0.0"),
+    ):
+
+        def set_zeros(tables: Tables, to: float, at: tuple[str, str] = (table, column)) -> None:
+            zeros = [row for row in getattr(tables, at[0]) if row[at[1]] == 0.0]
+            assert zeros
+            for row in zeros:
+                row[at[1]] = to
+
+        change(job, partial(set_zeros, to=-0.0))
+        with pytest.raises(DataRefusedError):
+            verify_tables(job, ONE_POINT)
+        assert says in capsys.readouterr().out
+        change(job, partial(set_zeros, to=0.0))
+    assert verify_tables(job, ONE_POINT)["points_checked"] == 1
 
 
 @pytest.mark.long

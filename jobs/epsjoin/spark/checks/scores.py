@@ -184,6 +184,7 @@ def find_score_faults(job: Job, n_points: int, eps: float, has_clusters: bool) -
             ),
         )
         .when(F.isnan(lof) | F.isnan(k_distance), "a score is NaN")
+        .when((k_distance == 0.0) & k_distance.cast("string").startswith("-"), "k_distance is -0.0")
         .when(
             k_distance.isNotNull() != has_k,
             f"k_distance is {'null' if k < n_points else 'known'}, k is {k} and there are {n_points} points",
