@@ -121,6 +121,12 @@ def test_draft__takes_no_key_that_comes_twice_or_is_missing(tmp_path: Path) -> N
             """none of them can be .*"a: 'b'": its name has a sign that cannot be printed, or a quote""",
         ),
         (
+            "twice.csv",
+            b"id,x,x\n1,2.5,3.5\n",
+            DataRefusedError,
+            "no column holds numbers except the key id, .*; 'x' is left out: its name occurs more than once",
+        ),
+        (
             "large.csv",
             b"k,n\na,9007199254740993\n",
             DataRefusedError,

@@ -22,10 +22,14 @@ from tests.spark.lattice import LATTICE, LATTICE_EPS, columns_of, frame_of, pair
 @pytest.mark.parametrize(
     ("bad", "message"),
     [
-        ({"columns": ["x0", "y"]}, "no column 'y'; it has id, x0, x1, x2, word, a.b, twice"),
+        ({"columns": ["x0", "y"]}, "no column 'y'; it has id, x0, x1, x2, word, a.b, c`d e, twice"),
         ({"columns": ["x0", "word"]}, "'word' must hold numbers, not string"),
         ({"columns": []}, "columns must name at least one column"),
-        ({"columns": "a.b"}, "the column 'a.b' must be given in backticks"),
+        ({"columns": "a.b"}, "the column 'a.b' must be given in backticks, `a.b`: to Spark its dot means a"),
+        (
+            {"columns": "c`d e"},
+            "the column 'c`d e' must be given in backticks, `c``d e`: to Spark its backtick",
+        ),
         ({"columns": "twice"}, "the frame has several columns 'twice'"),
         ({"id": "word"}, "'word' must hold whole numbers, not string"),
         ({"eps": 0.0}, "eps must be"),
@@ -37,7 +41,7 @@ from tests.spark.lattice import LATTICE, LATTICE_EPS, columns_of, frame_of, pair
 def test_similarity_join__names_the_wrong_argument(
     spark: SparkSession, bad: dict[str, Any], message: str
 ) -> None:
-    others = [F.lit(name).alias(name) for name in ("word", "a.b", "twice", "twice")]
+    others = [F.lit(name).alias(name) for name in ("word", "a.b", "c`d e", "twice", "twice")]
     frame = frame_of(spark, LATTICE).select("*", *others)
     given: dict[str, Any] = {"eps": 1.0, "columns": columns_of(LATTICE), **bad}
     with pytest.raises(ArgumentError, match=message):

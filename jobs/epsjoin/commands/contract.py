@@ -225,7 +225,10 @@ def _why_no_coordinates(found: FileGuess, key: str | None) -> str:
     numbers = [guess for guess in numeric if guess.name != key]
     if not numbers:
         of = f" except the key {key}" if numeric else ""
-        return f"no column holds numbers{of}, so none can be a coordinate"
+        left_out = "; ".join(
+            f"{guess.name!r} is left out: {guess.unusable}" for guess in found.columns if guess.unusable
+        )
+        return f"no column holds numbers{of}, so none can be a coordinate{'; ' * bool(left_out)}{left_out}"
     why = "; ".join(f"{guess.name!r}: {guess.unusable or 'beyond 2**53'}" for guess in numbers[:3])
     return f"columns hold numbers, but none of them can be a coordinate ({why}); rename them in the file"
 

@@ -200,8 +200,9 @@ def _no_column(frame: DataFrame, name: str, n: int) -> ArgumentError:
     if n > 1:
         return ArgumentError(f"the frame has several columns {name!r}; it has {known}")
     if n:
+        quoted, means = name.replace("`", "``"), "dot means a field" if "." in name else "backtick quotes"
         return ArgumentError(
-            f"the column {name!r} must be given in backticks, `{name}`: to Spark its dot means a field"
+            f"the column {name!r} must be given in backticks, `{quoted}`: to Spark its {means}"
         )
     return ArgumentError(f"the frame has no column {name!r}; it has {known}")
 
