@@ -20,7 +20,6 @@ from epsjoin.local.arguments import (
     check_choice,
     check_count,
     check_lengths,
-    check_points,
     int_column,
 )
 from epsjoin.local.bestmatch import watermarks
@@ -28,6 +27,7 @@ from epsjoin.local.bestmatch.answers import Changes, Final, Recent, Standing, Wo
 from epsjoin.local.bestmatch.batch import BestPairs
 from epsjoin.local.bestmatch.candidates import Candidates
 from epsjoin.local.bestmatch.orders import Closest, Order, Subset, orders_of
+from epsjoin.local.bestmatch.rows import check_rows
 from epsjoin.local.bestmatch.waiting import AXIS, Side, StreamArea, StreamPairs, StreamRows, no_pairs
 from epsjoin.local.bestmatch.watermarks import Punctuated, Sorted, Watermark
 from epsjoin.local.sweep.sweeping import Counters, add_counts, check_counters
@@ -318,7 +318,7 @@ class BestmatchStream(Generic[Answer]):
     def _arrive(self, name: str, rows: ArrayLike, ids: ArrayLike | None) -> tuple[Side, StreamPairs]:
         """Check the next rows of a side; return the side with them, and the pairs that they make."""
         self._check_open()
-        points = check_points(f"{name} rows", rows)
+        points = check_rows(f"{name} rows", rows)
         if not self._has_begun:
             self._begin(points.shape[1], self._left.mark, self._right.mark)
             self._has_begun = True

@@ -1,0 +1,53 @@
+"""Rows of best matches as callers pass them: numbers, or times."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Floats
+from epsjoin.local.arguments import as_array, check_points
+
+_TICKS = {"ms": 3, "us": 6, "ns": 9}
+"""Powers of ten by which the units of NumPy's times divide a second, of those that do."""
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "D": 86_400, "W": 604_800}
+"""Seconds of the other units; months and years have no number of them."""
+
+
+def check_rows(name: str, rows: ArrayLike) -> Floats:
+    """Return rows as float64 in C order; times as seconds since 1970, durations as seconds.
+
+    Parameters
+    ----------
+    name : name of the argument, for the messages.
+    rows : (n, d) array of finite floats or integers, of datetime64, or of timedelta64; not modified.
+
+    Raises
+    ------
+    ArgumentError
+        As :func:`epsjoin.local.arguments.check_points`; or a time is missing, or is no number of seconds that
+        float64 holds exactly.
+    """
+    array = as_array(name, rows)
+    return check_points(
+        name, _as_seconds(name, array) if array.ndim == 2 and array.dtype.kind in "mM" else rows
+    )
+
+
+def _as_seconds(name: str, times: NDArray[np.datetime64] | NDArray[np.timedelta64]) -> Floats:
+    unit, count = np.datetime_data(times.dtype)
+    if count != 1 or unit not in (*_TICKS, *_SECONDS):
+        raise ArgumentError(f"{name} must be times in weeks or a shorter unit, not {times.dtype}")
+    fives, seconds = 5 ** _TICKS.get(unit, 0), _SECONDS.get(unit, 1)
+    ticks, is_missing = times.astype(np.int64), np.isnat(times)
+    # a tick is 1 / (2**p * 5**p) s: what 5**p divides is a whole number of halves, quarters, ...
+    is_exact = (ticks % fives == 0) & (np.abs(ticks // fives) <= 2**53 // seconds) & ~is_missing
+    if not is_exact.all():
+        row, column = np.argwhere(~is_exact)[0]
+        why = "is missing" if is_missing[row, column] else "is no number of seconds that float64 holds"
+        raise ArgumentError(
+            f"{name}: the time in row {row}, column {column} {why}; leave such rows out, or pass numbers, as "
+            "(times - times.min()) / np.timedelta64(1, 'ms')"
+        )
+    return np.asarray(ticks // fives * seconds / 2.0 ** _TICKS.get(unit, 0))
