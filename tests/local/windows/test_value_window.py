@@ -4,6 +4,7 @@ import csv
 import gzip
 import json
 import math
+import statistics
 from fractions import Fraction
 from typing import Any
 
@@ -25,6 +26,7 @@ from tests.oracles import examples
 from tests.oracles.windows import NAN, Window, plain
 
 NUMBERS = st.sampled_from([0, 1, -1, 2, 2**53, 2**53 + 1, 2**63 - 1, -(2**63)]) | st.none()
+LARGE = st.integers(-(2**63), 2**63 - 1) | st.integers(2**60, 2**60 + 9)
 FLOATS = st.sampled_from([0.0, -0.0, 1.0, 1.5, math.nan, -2.0]) | st.none()
 TEXTS = (
     st.sampled_from(["", "a", "ä", "a\0", "\ud800", "\U0001f600", "\uffff", "x" * 40, "x" * 41]) | st.none()
@@ -292,6 +294,21 @@ def test_value_window__has_a_mean_and_a_variance_of_any_numbers(n_batches: int, 
         assert window.mean() == pytest.approx(mean * unit, rel=1e-15)
         assert window.var() == pytest.approx(variance and variance * unit * unit, rel=1e-15)
     assert math.isnan(ValueWindow(1).mean())
+
+
+@examples(100)
+@given(st.lists(st.lists(LARGE, max_size=4), max_size=4))
+def test_value_window__of_integers_beyond_float64_has_their_moments(batches: list[list[int]]) -> None:
+    window = ValueWindow(4)
+    for batch in batches:
+        window.push(np.array(batch, np.int64))
+    values = [value for batch in batches for value in batch]
+    if values:
+        exact = [Fraction(value) for value in values]
+        assert window.mean() == pytest.approx(
+            float(statistics.mean(exact)), abs=1e-12 * max(map(abs, values))
+        )
+        assert window.var() == pytest.approx(float(statistics.pvariance(exact)), rel=1e-9)
 
 
 def test_value_window__of_variance_loses_nothing_to_a_large_mean() -> None:

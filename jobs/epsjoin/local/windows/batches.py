@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -213,12 +214,20 @@ class Moments(NamedTuple):
     """
 
     n: int
-    mean: float
-    squares: float
+    mean: float | Fraction
+    squares: float | Fraction
 
 
 def moments_of(counts: Counts) -> Moments:
-    """Summarise one batch of numbers or booleans; by NaN, if one is not finite."""
+    """Summarise one batch of numbers or booleans; by NaN, if one is not finite.
+
+    Integers of which float64 does not hold all are summed as they are, in Python.
+    """
+    if counts.values.dtype.kind == "i" and (np.abs(counts.values.astype(np.float64)) > 2.0**53).any():
+        each = list(zip(counts.values.tolist(), counts.rows.tolist(), strict=True))
+        n = sum(rows for _, rows in each)
+        mean = Fraction(sum(value * rows for value, rows in each), n)
+        return Moments(n, mean, sum(value * value * rows for value, rows in each) - n * mean * mean)
     return Moments(*sum_squares(counts.values.astype(np.float64, copy=False), counts.rows))
 
 

@@ -214,7 +214,7 @@ class ValueWindow:
             The values are texts.
         """
         moments = self._moments("mean")
-        return moments.mean if moments.n else math.nan
+        return float(moments.mean) if moments.n else math.nan
 
     def var(self) -> float:
         """Return the mean squared distance from the mean; NaN as for :meth:`mean`.
@@ -227,7 +227,7 @@ class ValueWindow:
             The values are texts.
         """
         moments = self._moments("variance")
-        return moments.squares / moments.n if moments.n else math.nan
+        return float(moments.squares / moments.n) if moments.n else math.nan
 
     def new(self) -> Values:
         """Return the values of the newest batch that no other batch of the window has, ascending."""
