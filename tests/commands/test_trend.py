@@ -125,6 +125,23 @@ def test_read_runs__counts_names_that_began_and_ended(lake: Lake) -> None:
     assert [(found.born, found.ended) for found in read_runs(lake)][-1] == (0, 1), "a name ends once"
 
 
+def test_read_runs__does_not_count_names_since_a_run_that_was_replaced(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second, _ = sorted(RUNS)
+    compare(lake, first, None)
+    compare(lake, second, first, ("born", 7, False))
+    write_run(lake, first, *RUNS[first])
+    assert [(found.run.isoformat(), found.born, found.ended) for found in read_runs(lake)][:2] == [
+        (first, None, None),
+        (second, None, None),
+    ]
+    assert (
+        f"trend: what was born and ended with run {second} is left out: cluster_flows of run {second} was"
+        in (capsys.readouterr().out)
+    )
+
+
 def test_picture__shows_births_above_and_ends_below() -> None:
     numbers = [(None, None), (2, 1), (0, 3)]
     fig = draw(

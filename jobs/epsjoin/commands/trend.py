@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from epsjoin.commands.runs import read_each_run
-from epsjoin.console import counted, printable
+from epsjoin.console import counted, printable, say
 from epsjoin.errors import UnfitTableError
 from epsjoin.lake import slices, uris
 from epsjoin.lake.arguments import add_lake, open_stored
@@ -108,6 +108,11 @@ def _read_run(lake: Lake, run: str) -> RunResult:
     """Read the result of a run."""
     inputs = Fingerprints(lake, run)
     of_clusters = slices.read_slice(lake, inputs.slice("clusters"), ["cluster_id", "role"])
+    try:
+        born, ended = count_names(inputs)
+    except UnfitTableError as error:
+        say(f"trend: what was born and ended with run {run} is left out: {error}")
+        born = ended = None
     members = of_clusters.filter(pc.field("role") != "noise")
     return RunResult(
         date.fromisoformat(run),
@@ -115,7 +120,8 @@ def _read_run(lake: Lake, run: str) -> RunResult:
         slices.count_rows(lake, inputs.slice("pairs")),
         len(members["cluster_id"].unique()),
         float(inputs.row("join_plan")["eps"]),
-        *count_names(lake, run),
+        born,
+        ended,
     )
 
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from epsjoin.errors import MissingSliceError
 from epsjoin.lake import slices
-from epsjoin.lake.lake import Lake, Slice
+from epsjoin.lake.fingerprints import Fingerprints
 
 
-def count_names(lake: Lake, run: str) -> tuple[int | None, int | None]:
+def count_names(of_run: Fingerprints) -> tuple[int | None, int | None]:
     """Count the names that began and ended since the run before; ``None`` where nothing was compared.
 
-    They are as the job ``compare`` has found them; whether a run has been replaced since is not asked.
+    Raises
+    ------
+    UnfitTableError
+        The run, or the one before, was replaced or deleted since they were compared.
     """
+    lake = of_run.lake
     try:
-        rows = slices.read_slice(lake, Slice("cluster_events", run), ["event", "name", "ends"]).to_pylist()
-        flows = slices.read_slice(lake, Slice("cluster_flows", run), ["against"])
+        rows = slices.read_slice(lake, of_run.slice("cluster_events"), ["event", "name", "ends"]).to_pylist()
+        flows = slices.read_slice(lake, of_run.slice("cluster_flows"), ["against"])
     except MissingSliceError:
         return None, None
     if flows["against"].null_count == flows.num_rows:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from epsjoin.findings import ABSENT, NOISE, OTHERS, TELLING, Comparison
+from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.names import count_names
 from epsjoin.local.compare.events import EVENTS
 from epsjoin.params import RunParams
@@ -185,9 +186,9 @@ def test_find_comparison__shows_what_happened_before_what_is_large(
 
 def test_count_names__counts_births_and_ends_of_a_run(tmp_path: Path) -> None:
     lake = new_job(tmp_path, SECOND).lake
-    assert count_names(lake, SECOND) == (1, 1)
-    assert count_names(lake, FIRST) == (None, None), "there was nothing before"
-    assert count_names(lake, THIRD) == (None, None), "compare has not run"
+    assert count_names(Fingerprints(lake, SECOND)) == (1, 1)
+    assert count_names(Fingerprints(lake, FIRST)) == (None, None), "there was nothing before"
+    assert count_names(Fingerprints(lake, THIRD)) == (None, None), "compare has not run"
 
 
 def test_read_names__are_of_the_last_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -95,7 +95,7 @@ def gather(job: Job) -> Findings:
             clusters, StoredSlice.of(job, of["pairs"]), points, shown["largest_clusters"], label
         ),
     )
-    trends = [*findings.trends, make_trend(findings, *count_names(lake, run))]
+    trends = [*findings.trends, make_trend(findings, *count_names(inputs))]
     return replace(findings, trends=trends)
 
 

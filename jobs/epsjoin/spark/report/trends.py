@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from epsjoin.errors import UnfitTableError
 from epsjoin.findings import Findings, Row
 from epsjoin.lake import slices
+from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake
 from epsjoin.lake.names import count_names
 
@@ -53,7 +55,10 @@ def make_trends_before(lake: Lake, run: str, beside: Counters) -> list[dict[str,
     for other in slices.list_runs_before(lake, run)[-(MAX_RUNS - 1) :]:
         counters = read_own_counters(lake, other)
         clusters = counters.get("cluster", {})
-        born, ended = count_names(lake, other)
+        try:
+            born, ended = count_names(Fingerprints(lake, other))
+        except UnfitTableError:  # replaced since: what was counted is of other clusters
+            born = ended = None
         rows.append(
             {
                 "run": other,
