@@ -111,6 +111,12 @@ def test_show__says_what_is_new_since_the_run_before(lake: Lake, capsys: pytest.
     told = said["clusters since"]
     assert told.startswith("6 merged into 9, 12 points; 5 grown by 7 points; 0 grown by 2 points; ")
     assert told.endswith("; and 2 events more")
+    assert "is due to that" not in "".join(lines)
+    for run, min_pts in ((before, 5.0), (RUN, 40.0)):
+        slices.write_counters(lake, run, "cluster", {"min_pts": min_pts})
+    assert show(lake) == 0
+    said_now = capsys.readouterr().out
+    assert "In that run min_pts was 5: some of what happened is due to that." in said_now
     write(lake, "cluster_events", RUN, [])
     assert show(lake) == 0
     assert "all kept their names, and nothing happened to them" in capsys.readouterr().out

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from epsjoin.findings import ABSENT, NOISE, Comparison, Findings
-from epsjoin.report import page, sentences
+from epsjoin.report import page, sentences, words
 from epsjoin.report.figures import figure
 from epsjoin.report.figures.lives import MARKS, draw_flows, draw_lives
 from epsjoin.report.figures.maps import draw_changes
@@ -133,6 +133,23 @@ def test_page__of_more_changes_than_are_drawn_says_how_many(example: Findings, h
 def test_what_changed__counts_one_record_as_one(example: Findings) -> None:
     one = with_comparison(calm(example), inserted=1)
     assert "1 record came, 0 went" in sentences.what_changed(one)
+
+
+def test_what_changed__names_other_settings_where_something_happened(example: Findings) -> None:
+    assert example.comparison is not None
+    against, due = example.comparison.against, "some of what happened is due to that."
+
+    def told(findings: Findings, before: dict[str, Any], now: dict[str, Any]) -> str:
+        rows = [{"run": against, **before}, {"run": findings.run, **now}]
+        return sentences.what_changed(dataclasses.replace(findings, trends=rows, unit="km"))
+
+    same = {"eps": 2.5, "min_pts": 5}
+    for before in (same, {}, {"eps": None, "min_pts": None}):
+        assert due not in told(example, before, same)
+    assert f"In that run min_pts was 8: {due}" in told(example, same | {"min_pts": 8}, same)
+    both = told(example, {"eps": 3.0, "min_pts": 1000}, same)
+    assert f"In that run ε was 3 km and min_pts was 1,000: {due}" in both.replace(words.NO_BREAK, " ")
+    assert due not in told(calm(example), {"eps": 3.0}, same)
 
 
 def test_guard__says_what_was_held_and_accepted(example: Findings) -> None:

@@ -143,6 +143,16 @@ def _tell_what_is_new(
     told = [f"{row['name']} {describe_event(row)}" for row in events[:MAX_EVENTS]]
     more = [f"and {counted(len(events) - MAX_EVENTS, 'event')} more"] if len(events) > MAX_EVENTS else []
     yield "clusters since", "; ".join([*told, *more]) or "all kept their names, and nothing happened to them"
+    was, now = (_settings(lake, run) for run in (before.run, inputs.run))
+    if events and (why := sentences.other_settings(was, now, lake.source.unit)):
+        yield "", why
+
+
+def _settings(lake: Lake, run: str) -> dict[str, float | None]:
+    """By what the jobs of a run say to have found clusters."""
+    counters = slices.read_counters(lake, run)
+    counted = {"eps": "fit_epsilon", "min_pts": "cluster"}
+    return {name: counters.get(job, {}).get(name) for name, job in counted.items()}
 
 
 def _read_outliers(lake: Lake, outliers: Slice, of_points: Slice) -> list[dict[str, Any]]:

@@ -246,7 +246,33 @@ def what_changed(findings: Findings) -> str:
     ]
     if not counts:
         return f"{text} No cluster was born, split, merged or ended, nor has one changed by a tenth."
-    return f"{text} Clusters: {', '.join(counts)}."
+    before, now = _of_run(findings, found.against), _of_run(findings, findings.run)
+    why = other_settings(before, now, findings.unit)
+    return f"{text} Clusters: {', '.join(counts)}.{f' {why}' if why else ''}"
+
+
+def other_settings(before: Row, now: Row, unit: str) -> str:
+    """Say by which settings two runs found clusters, where they differ; empty where they do not.
+
+    Parameters
+    ----------
+    before, now : ``eps`` and ``min_pts`` of both runs; what is not known may be missing.
+    unit : unit of eps.
+    """
+    told = []
+    if _differ(before, now, "eps"):
+        told.append(f"ε was {words.exact(before['eps'], unit)}")
+    if _differ(before, now, "min_pts"):
+        told.append(f"min_pts was {words.count(before['min_pts'])}")
+    return f"In that run {' and '.join(told)}: some of what happened is due to that." if told else ""
+
+
+def _differ(before: Row, now: Row, name: str) -> bool:
+    return None not in (before.get(name), now.get(name)) and before[name] != now[name]
+
+
+def _of_run(findings: Findings, run: str) -> Row:
+    return next((row for row in findings.trends if row["run"] == run), {})
 
 
 def list_events(findings: Findings) -> list[str]:
@@ -306,10 +332,11 @@ def list_changes(findings: Findings) -> list[tuple[str, str, str, str]]:
     """List what changed as rows of (name, run before, this run, change); empty if there is no run before."""
     if not findings.run_before:
         return []
-    before = next((row for row in findings.trends if row["run"] == findings.run_before), {})
+    before = _of_run(findings, findings.run_before)
     now: Row = {
         "points": findings.n_points,
         "eps": findings.eps,
+        "min_pts": findings.params.get("min_pts"),
         "pairs": findings.n_pairs,
         "clusters": findings.n_clusters,
         "noise": findings.n_noise,
