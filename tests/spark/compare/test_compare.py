@@ -304,7 +304,9 @@ def test_changes__are_written_as_texts_a_few_rows_at_a_time() -> None:
     assert most < 100 * len(texts)
 
 
-def test_compare__of_a_run_filled_in_remakes_the_next_and_the_names_from_it_on(job: Job) -> None:
+def test_compare__of_a_run_filled_in_remakes_the_next_and_the_names_from_it_on(
+    job: Job, capsys: pytest.CaptureFixture[str]
+) -> None:
     steps = [step for step in STEPS if step != "outliers"]
     first, second, third = planted.RUNS[:3]
     for run in (first, third):
@@ -315,7 +317,12 @@ def test_compare__of_a_run_filled_in_remakes_the_next_and_the_names_from_it_on(j
         UnfitTableError, match="changes of run 2023-03-01 was made from other .* run compare again"
     ):
         slices.files_of(job.lake, Fingerprints(job.lake, third).slice("changes"))
+    capsys.readouterr()
     process(job, second, ["compare"])
+    others = f"compare: names or events of 1 later run are others now: {third}; what their pages say of"
+    assert others in capsys.readouterr().out
+    process(job, second, ["cluster", "compare"])
+    assert others not in capsys.readouterr().out, "made anew, but the same"
     assert {row["against"] for row in rows(job, third, "changes")} == {second}
     assert events(job, third) == planted.EVENTS[2]
     for run in (first, second, third):

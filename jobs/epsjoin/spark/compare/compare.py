@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from epsjoin.console import counted, say
-from epsjoin.errors import TableError, UnfitTableError
+from epsjoin.errors import MissingSliceError, TableError, UnfitTableError
 from epsjoin.findings import CHANGES
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.lake import slices, targets, transactions
@@ -147,19 +147,30 @@ def _replace_names(job: Job, runs: list[Fingerprints], at: int, named: list[_Run
     names: Files = {}
     events: Files = {}
     before: list[File] = []
+    others: list[str] = []
     for number, (each, (of_run, happened)) in enumerate(zip(runs, named, strict=True)):
         flows = slices.files_of(job.lake, each.slice("cluster_flows"))
         where = each.slice("cluster_names", cluster_flows=flows, cluster_names=before)
         kept = _files_if_any(job.lake, where) if number != at else None
-        before = kept or _write(job.lake, where, [_name_rows(of_run, dates)])
+        of_names = _name_rows(of_run, dates)
+        before = kept or _write(job.lake, where, [of_names])
         if not kept:
             names[where] = before
         of_events = each.slice("cluster_events", cluster_names=before)
         if number == at or _files_if_any(job.lake, of_events) is None:
-            against = dates[number - 1] if number else ""
-            events[of_events] = _write(job.lake, of_events, [_event_rows(happened, against)])
+            told = _event_rows(happened, dates[number - 1] if number else "")
+            events[of_events] = _write(job.lake, of_events, [told])
+            if number != at and (
+                _is_other(job.lake, where, of_names) or _is_other(job.lake, of_events, told)
+            ):
+                others.append(each.run)
     transactions.commit(job.lake, names)
     transactions.commit(job.lake, events)
+    if others:
+        say(
+            f"compare: names or events of {counted(len(others), 'later run')} are others now: "
+            f"{', '.join(others)}; what their pages say of clusters is of before, until report runs for them"
+        )
     of_run, happened = named[at]
     return {
         "names": float(of_run.name.size),
@@ -184,6 +195,16 @@ def _files_if_any(lake: Lake, where: Slice) -> list[File] | None:
         return slices.files_of(lake, where)
     except UnfitTableError:
         return None
+
+
+def _is_other(lake: Lake, where: Slice, rows: pa.Table) -> bool:
+    """Whether the lake has other rows in a slice, whatever they were made from; not if it has no slice."""
+    try:
+        stored = slices.read_slice(lake, replace(where, fingerprint=""), rows.column_names)
+    except MissingSliceError:
+        return False
+    order = [(name, "ascending") for name in rows.column_names]
+    return not stored.sort_by(order).equals(rows.cast(stored.schema).sort_by(order))
 
 
 def _name_rows(names: Names, dates: list[str]) -> pa.Table:
