@@ -99,7 +99,7 @@ def read_summary(data_set: str, run: str) -> dict[str, Any]:
 
 
 def read_held(data_set: str, run: str) -> str:
-    """Read why the guard has held the last snapshot of a run; empty if it has not.
+    """Read why the last snapshot of a run was refused; empty if it was not.
 
     Raises
     ------

@@ -59,7 +59,7 @@ class DataSet(NamedTuple):
     ----------
     name, title : as in its contract; the title as the newest run has it.
     n_runs : runs that have a report, listed or not.
-    rows : run, its summary, and why its last snapshot was held ("" if it was not), newest first.
+    rows : run, its summary, and why its last snapshot was refused ("" if it was not), newest first.
     more : whether the data set has a list of its own that shows more.
     """
 
@@ -180,7 +180,9 @@ def _send_file(data_set: str, run: str, name: str) -> Response:
     if name == report_files.PAGE and report_files.RUN.fullmatch(run):
         held = report_files.read_held(data_set, run)
         if held:
-            raise HTTPException(404, f"There is no report of {data_set}, run {run}: the run is held. {held}")
+            raise HTTPException(
+                404, f"There is no report of {data_set}, run {run}: its snapshot was refused. {held}"
+            )
         raise HTTPException(
             404,
             f"There is no report of {data_set}, run {run}, yet. The run's last task, report, writes it.",
@@ -217,7 +219,7 @@ def _read_data_set(name: str, max_runs: int) -> DataSet | None:
         (run, report_files.read_summary(name, run), report_files.read_held(name, run))
         for run in runs[:max_runs]
     ]
-    # a run whose first snapshot is held has no summary yet
+    # a run whose first snapshot is refused has no summary yet
     title = next((str(summary["title"]) for _, summary, _ in rows if summary.get("title")), name)
     return DataSet(name, title, len(runs), rows, max_runs < MAX_RUNS)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from epsjoin.commands import cli
-from epsjoin.lake import slices
+from epsjoin.lake import held, slices
 from epsjoin.lake.lake import Lake, Slice
 from tests.stored_runs import new_lake
 
@@ -89,6 +89,17 @@ def test_quarantine__of_a_run_without_bad_records_says_so(
 ) -> None:
     assert ask(lake, run="2022-04-01") == 0
     assert said(capsys)[1:] == ["no record was refused"]
+
+
+def test_quarantine__of_a_run_whose_last_snapshot_was_refused_says_why(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nothing: list[str] = []
+    kinds = ((RUN, ["2  lat: not a number"]), ("2022-04-01", ["no record is in quarantine"]))
+    for run, rest in (*kinds, ("2022-05-01", nothing)):
+        held.write(lake, run, "a.csv: broken gzip")
+        assert ask(lake, run=run) == 0
+        assert said(capsys)[1:3] == ["the last snapshot was refused: a.csv: broken gzip", *rest]
 
 
 def test_quarantine__has_the_first_line_of_a_file_that_was_refused_as_a_whole(

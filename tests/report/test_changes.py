@@ -164,10 +164,10 @@ def test_guard__says_what_was_held_and_accepted(example: Findings) -> None:
 
 
 def test_page__of_a_run_that_was_held_when_made_again_says_so_first(example: Findings, html: str) -> None:
-    assert "held the new snapshot" not in texts_of(html)
+    assert "the new snapshot was refused" not in texts_of(html)
     html = page.render(dataclasses.replace(example, held="5 of 9 <records> are missing; mend the source"))
     told = (
-        "This run was made again, and the guard held the new snapshot. This page shows what had come in "
+        "This run was made again, and the new snapshot was refused. This page shows what had come in "
         "before. 5 of 9 &lt;records&gt; are missing; mend the source"
     )
     assert told in texts_of(html.split("<nav ")[0])

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from epsjoin.console import counted, printable
-from epsjoin.lake import parquet, slices
+from epsjoin.lake import held, parquet, slices
 from epsjoin.lake.arguments import add_lake, open_stored, parse_run
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.report import words
@@ -49,6 +49,10 @@ def describe(lake: Lake, run: str, reason: str, limit: int) -> Iterator[str]:
 
     The slice is taken as it is, also that of a run that did not come in: then it says why.
     """
+    if why := held.read(lake, run):
+        yield from (f"the last snapshot was refused: {why}", "")
+        if run not in slices.list_runs(lake, "quarantine"):
+            return
     kinds: Counter[str] = Counter()
     n_wanted = 0
 
@@ -63,7 +67,7 @@ def describe(lake: Lake, run: str, reason: str, limit: int) -> Iterator[str]:
     n_held = max(1, limit)  # with 0, nothing would be read, and so nothing counted
     first = heapq.nsmallest(n_held, wanted(), key=lambda row: (row["source"], row["line"] or 0))[:limit]
     if not kinds:
-        yield "no record was refused"
+        yield "no record is in quarantine" if why else "no record was refused"
     for kind, number in sorted(kinds.items(), key=lambda item: (-item[1], item[0])):
         yield f"{number:>10,}  {kind}"
     if kinds and not n_wanted:

@@ -1,5 +1,6 @@
-"""Why the last snapshot of a run was held: a sentence beside the run's report, until a snapshot comes in.
+"""Why the last snapshot of a run did not come in: a sentence beside the run's report, until one does.
 
+The guard held it, or a file was refused, or too many records were.
 It is no table: a list of reports must be able to show it where no Delta table can be read.
 """
 
@@ -15,7 +16,7 @@ FILE = "held.txt"
 
 
 def write(lake: Lake, run: str, sentence: str) -> None:
-    """Store why the run's snapshot is held."""
+    """Store why the run's snapshot did not come in."""
     filesystem, path = _place(lake, run)
     filesystem.create_dir(path.rpartition("/")[0], recursive=True)
     with filesystem.open_output_stream(path) as file:
@@ -23,7 +24,7 @@ def write(lake: Lake, run: str, sentence: str) -> None:
 
 
 def read(lake: Lake, run: str) -> str:
-    """Read why the run's last snapshot was held; empty if it was not."""
+    """Read why the run's last snapshot did not come in; empty if it did."""
     filesystem, path = _place(lake, run)
     if not _is_there(filesystem, path):
         return ""
@@ -32,7 +33,7 @@ def read(lake: Lake, run: str) -> str:
 
 
 def clear(lake: Lake, run: str) -> None:
-    """Forget that a snapshot was held: another one has come in."""
+    """Forget that a snapshot did not come in: another one has."""
     filesystem, path = _place(lake, run)
     if _is_there(filesystem, path):
         filesystem.delete_file(path)

@@ -301,7 +301,7 @@ def _are_finite(values: Floats) -> bool:
 def _numbers_of(name: str, array: npt.NDArray[Any]) -> Floats:
     """Objects as float64, if all are numbers; frames of several types give such objects."""
     is_other = np.array([not isinstance(value, _NUMBERS) for value in array.flat], np.bool_)
-    is_exact = any(isinstance(value, (Decimal, numbers.Rational)) for value in array.flat[is_other])
+    is_exact = any(isinstance(value, (Decimal, numbers.Rational)) for value in array.reshape(-1)[is_other])
     wanted = "must be floats or integers (cast decimals to float64)" if is_exact else "must be numbers"
     _refuse_first(name, wanted, array, is_other.reshape(array.shape))
     try:

@@ -118,18 +118,20 @@ def test_list__shows_a_held_run_with_its_sentence(viewer: TestClient, lake: Path
     folder.mkdir()
     (folder / "held.txt").write_text(sentence)
     answer = words(viewer.get(f"{PREFIX}/").text)
-    assert f"2023-06-01 – – – – – held : {escape(sentence)} 2023-05-01 52.5141 km" in answer
+    assert f"2023-06-01 – – – – – refused : {escape(sentence)} 2023-05-01 52.5141 km" in answer
     assert SUMMARY["title"] in answer, "a run that is held has no summary"
     page = viewer.get(f"{PREFIX}/reports/beacons/2023-06-01/report.html")
     assert page.status_code == 404
-    assert f"no report of beacons, run 2023-06-01: the run is held. {escape(sentence)}" in words(page.text)
+    assert f"no report of beacons, run 2023-06-01: its snapshot was refused. {escape(sentence)}" in words(
+        page.text
+    )
 
 
 def test_list__shows_a_run_that_was_held_when_made_again_with_its_tables(
     viewer: TestClient, lake: Path
 ) -> None:
     (write_report(lake, "beacons", RUN, SUMMARY) / "held.txt").write_text("too few")
-    row = "332 60.7 % 25 of 26 expectations hold, 1 warning made again and held : too few"
+    row = "332 60.7 % 25 of 26 expectations hold, 1 warning made again and refused : too few"
     assert row in words(viewer.get(f"{PREFIX}/").text)
 
 

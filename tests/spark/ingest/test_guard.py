@@ -260,9 +260,16 @@ def test_guard__that_holds_a_run_which_had_come_in_leaves_all_its_tables(
     assert held.read(job.lake, NEXT) == str(refused.value)
     capsys.readouterr()
     check_quality(job, "input")
-    assert f"run {NEXT} was made again and held; these are its tables of before: {refused.value}" in (
+    assert f"run {NEXT} was made again and refused; these are its tables of before: {refused.value}" in (
         " ".join(capsys.readouterr().out.split())
     )
+    for broken, says in (("id,x\n", "column 'y' is missing"), ("id,x,y\n1,a,2\n", "are bad")):
+        Path(job.project / f"{NEXT}.csv").write_text(broken)
+        with pytest.raises(DataRefusedError, match=says) as refused:
+            ingest.run(job)
+        assert held.read(job.lake, NEXT) == str(refused.value), "not what was wrong with the file before"
+        assert stored() == whole
+    write(job, NEXT, lines(100))
     ingest.run(accepting(job, "lost"))
     assert held.read(job.lake, NEXT) == ""
     assert len(slices.read_slice(job.lake, Slice("points", NEXT))) == 100

@@ -64,7 +64,7 @@ def check_quality(job: Job, stage: str) -> dict[str, float]:
         raise DataRefusedError(f"{first}{f'; and {more:.0f} more' if more else ''}; quality has them all")
     why = held.read(lake, job.run)
     if why:
-        say(f"quality: run {job.run} was made again and held; these are its tables of before: {why}")
+        say(f"quality: run {job.run} was made again and refused; these are its tables of before: {why}")
     total, warnings = counters["expectations"], counted(counters["warnings"], "warning")
     say(f"quality: {counted(total - counters['warnings'], 'expectation')} of {total:,.0f} hold, {warnings}")
     return counters

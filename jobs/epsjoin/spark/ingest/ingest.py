@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import pyarrow as pa
 
@@ -61,8 +61,17 @@ def run(job: Job) -> dict[str, float]:
     DataRefusedError
         A file is empty, broken or lacks a column; two keys share an id; too many rows are bad; or the guard
         holds the snapshot. The slices of ``quarantine`` and, by the guard, of ``guard`` are then written, the
-        others are not touched; of a run that had come in before, none is.
+        others are not touched; of a run that had come in before, none is. The sentence is kept beside the
+        run's report until a snapshot comes in (:mod:`epsjoin.lake.held`).
     """
+    try:
+        return _take_in(job)
+    except DataRefusedError as error:
+        held.write(job.lake, job.run, str(error))
+        raise
+
+
+def _take_in(job: Job) -> dict[str, float]:
     files = find_snapshot(job)
     fingerprint = new_fingerprint()
     name = files[0][0] if len(files) == 1 else files[0][0].rpartition("/")[0]
@@ -90,23 +99,17 @@ def run(job: Job) -> dict[str, float]:
         findings = judge_snapshot(job, Snapshot(name, points, digests, snapshots))
         refusal = refusal_of(findings)
         if refusal is not None and not is_new:
-            _hold(job, refusal)
+            raise DataRefusedError(refusal)
         commit_quarantine()
         _write_findings(job, findings, of["guard"])
         if refusal is not None:
-            _hold(job, refusal)
+            raise DataRefusedError(refusal)
         slices.write_slice(job.lake, of["snapshots"], slices.table_of(job.lake, "snapshots", snapshots))
         slices.write_slice(job.lake, of["value_counts"], slices.table_of(job.lake, "value_counts", values))
     for table in ("digests", "points"):
         transactions.commit(job.lake, {of[table]: written})
     held.clear(job.lake, job.run)
     return _tell(job, snapshots)
-
-
-def _hold(job: Job, refusal: str) -> NoReturn:
-    """Store why the snapshot is held, and stop."""
-    held.write(job.lake, job.run, refusal)
-    raise DataRefusedError(refusal)
 
 
 def _stored(job: Job, where: Slice, written: Iterable[File]) -> StoredSlice:
