@@ -46,6 +46,10 @@ except KeyboardInterrupt:  # the imports take seconds
 LOG = Path(os.environ["AIRFLOW_HOME"], "logs", "backfill.log")
 """The output of an Airflow that is started here."""
 
+ENDED = ("success", "failed")
+"""States of runs that have ended."""
+
+SKIPPED = "skipped: no snapshot"
 NOTHING_TO_DO = "no run is missing; --reprocess-behavior completed makes them again"
 START_SECONDS = 300
 STOP_SECONDS = 60
@@ -85,8 +89,9 @@ def main(argv: Sequence[str]) -> int:
         _unpause(dag_id),
     ):
         for unfinished in _find_backfills(dag_id):
-            _say(f"an earlier backfill of {dag_id} is not finished; it goes on first")
-            _wait_for(unfinished, wait)
+            if _has_open_runs(unfinished):
+                _say(f"an earlier backfill of {dag_id} is not finished; it goes on first")
+                _wait_for(unfinished, wait)
         while _find_backfills(dag_id):  # completed up to half a minute after the last run has ended
             wait()
         create_backfill(arguments)
@@ -251,18 +256,28 @@ def _was_read_since(dag_id: str, began: datetime) -> bool:
 
 @contextmanager
 def _unpause(dag_id: str) -> Iterator[None]:
-    """Unpause a DAG for a while: one that is paused makes no runs, not even those of a backfill."""
+    """Unpause a DAG for a while: one that is paused makes no runs, not even those of a backfill.
+
+    A file says that it was paused, for the next command, should this one be killed.
+    """
+    mark = LOG.parent / f"backfill-dag-{dag_id}.paused"
     with create_session() as session:
         dag = session.get(DagModel, dag_id)
         if dag is None:
             raise SystemExit(f"backfill: Airflow has no DAG {dag_id}")
         was_paused = bool(dag.is_paused)
+        if was_paused:
+            mark.touch()
+        elif mark.exists():
+            was_paused = True
+            _say(f"{dag_id} was paused before a back-fill that was killed; it will be again at the end")
         dag.is_paused = False
     try:
         yield
     finally:
         with create_session() as session:
             session.get_one(DagModel, dag_id).is_paused = was_paused
+        mark.unlink(missing_ok=True)
 
 
 def _find_backfills(dag_id: str) -> list[int]:
@@ -272,16 +287,26 @@ def _find_backfills(dag_id: str) -> list[int]:
         return list(session.scalars(active))
 
 
+def _has_open_runs(backfill: int) -> bool:
+    """Whether a run of a backfill has not ended; where all have, the scheduler has not looked since."""
+    of_backfill = select(DagRun.id).where(DagRun.backfill_id == backfill)
+    with create_session() as session:
+        return session.scalar(of_backfill.where(DagRun.state.not_in(ENDED)).limit(1)) is not None
+
+
 def _wait_for(backfill: int, wait: Wait) -> int:
     """Say how each run ends; return 0 when all ended well."""
     ended: dict[datetime | None, str] = {}
+    has_skipped = False
     while True:
         with create_session() as session:
             runs = session.scalars(select(DagRun).where(DagRun.backfill_id == backfill)).all()
             for run in runs:
-                if run.state in ("success", "failed") and run.logical_date not in ended:
+                if run.state in ENDED and run.logical_date not in ended:
                     ended[run.logical_date] = str(run.state)
-                    _say(f"{run.logical_date:%Y-%m-%d} {_describe(run)} ({len(ended)} of {len(runs)})")
+                    told = _describe(run)
+                    has_skipped |= told == SKIPPED
+                    _say(f"{run.logical_date:%Y-%m-%d} {told} ({len(ended)} of {len(runs)})")
             if len(ended) == len(runs):
                 break
         wait()
@@ -290,6 +315,8 @@ def _wait_for(backfill: int, wait: Wait) -> int:
         _say(NOTHING_TO_DO)
     elif failed:
         _say(f"{failed} of {len(ended)} runs failed; --reprocess-behavior failed makes those again")
+    if has_skipped:
+        _say("when a missing snapshot has come, --reprocess-behavior completed makes its date again")
     return 1 if failed else 0
 
 
@@ -298,7 +325,7 @@ def _describe(run: DagRun) -> str:
     if broken := [task for task, state in states.items() if state == "failed"]:
         return f"failed in {', '.join(broken)}"
     if states.get("ingest") == "skipped":
-        return "skipped: no snapshot"
+        return SKIPPED
     seconds = (run.end_date - run.start_date).total_seconds() if run.end_date and run.start_date else 0
     return f"done in {seconds:.0f} s"
 

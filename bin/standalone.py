@@ -1,16 +1,38 @@
 """``bin/airflow standalone``, as Airflow has it; but however it is asked to end, its services end with it.
 
 Airflow's own stops them at Ctrl-C alone. What ``kill`` and systemd send, and a terminal that is closed, would
-leave them running.
+leave them running. And a scheduler waits for its tasks, which wait for an API server that has ended: services
+that have not ended within a minute are killed.
 """
 
 from __future__ import annotations
 
 import signal
+from types import FrameType
+from typing import NoReturn
 
+import psutil
 from airflow.__main__ import main
 
-for number in (signal.SIGTERM, signal.SIGHUP):
-    if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
-        signal.signal(number, signal.default_int_handler)
+STOP_SECONDS = 60
+
+
+def stop(number: int, frame: FrameType | None) -> NoReturn:
+    """End as by Ctrl-C, within ``STOP_SECONDS``."""
+    del number, frame
+    signal.alarm(STOP_SECONDS)
+    raise KeyboardInterrupt
+
+
+def kill_services(number: int, frame: FrameType | None) -> None:
+    """Kill all processes that were started here, and theirs."""
+    del number, frame
+    for process in psutil.Process().children(recursive=True):
+        process.kill()
+
+
+for asked in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    if signal.getsignal(asked) is not signal.SIG_IGN:  # as nohup has it
+        signal.signal(asked, stop)
+signal.signal(signal.SIGALRM, kill_services)
 main()  # type: ignore[no-untyped-call]  # of Airflow

@@ -5,7 +5,7 @@ For the jobs' environment. ``bin/airflow housekeeping`` calls it.
 
 from __future__ import annotations
 
-import sys
+import argparse
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -25,8 +25,19 @@ def vacuum(lake: Path, hours: int) -> None:
         print(f"{log.parent}: {len(gone)} files deleted, {rows:,} rows as before")
 
 
-if __name__ == "__main__":
-    uri, days = urlsplit(sys.argv[1]), int(sys.argv[2])
+def main() -> None:
+    """Delete the files of the lake that the command line names."""
+    parser = argparse.ArgumentParser(prog="bin/vacuum.py", description=__doc__.partition("\n")[0])
+    parser.add_argument("lake", metavar="LAKE", help="URI of the lake, file:///...")
+    parser.add_argument("days", metavar="DAYS", type=int, help="age of the files; longer than any job takes")
+    arguments = parser.parse_args()
+    uri = urlsplit(arguments.lake)
     if uri.scheme != "file":
-        raise SystemExit(f"vacuum: {sys.argv[1]} is not on this machine: vacuum its tables by deltalake")
-    vacuum(Path(unquote(uri.path)), 24 * days)
+        parser.error(f"{arguments.lake} is not on this machine: vacuum its tables by deltalake")
+    if arguments.days < 0:
+        parser.error(f"DAYS must be 0 or more, not {arguments.days}")
+    vacuum(Path(unquote(uri.path)), 24 * arguments.days)
+
+
+if __name__ == "__main__":
+    main()

@@ -13,7 +13,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
-import psutil
 import pytest
 from airflow.jobs.job import Job
 from airflow.models.backfill import Backfill
@@ -26,6 +25,7 @@ import backfill
 from dags.doors import MONTHS
 from dags.fake_spark import FakeSpark, write_script
 from dags.in_process import Scheduler
+from dags.scripts import alive
 
 
 def test_backfill_run__with_an_airflow_that_runs_waits_and_says_how_each_run_ended(
@@ -51,7 +51,9 @@ def test_backfill_run__with_an_airflow_that_runs_waits_and_says_how_each_run_end
         assert backfill.main(["navaids", MONTHS[0], MONTHS[-1], "--reprocess-behavior", "failed"]) == 0
         with create_session() as session:  # as when an Airflow was stopped before it looked
             session.execute(update(Backfill).values(completed_at=None))
+        capsys.readouterr()
         assert backfill.main(["navaids", MONTHS[0], MONTHS[-1]]) == 0
+        again = re.findall("^backfill: .*", capsys.readouterr().out, re.MULTILINE)
     finally:
         with create_session() as session:
             session.execute(delete(Job).where(Job.job_type == "SchedulerJob"))
@@ -61,10 +63,42 @@ def test_backfill_run__with_an_airflow_that_runs_waits_and_says_how_each_run_end
         "2022-02-01 failed in ingest (2 of 3)",
         "2022-03-01 skipped: no snapshot (3 of 3)",
         "1 of 3 runs failed; --reprocess-behavior failed makes those again",
+        "when a missing snapshot has come, --reprocess-behavior completed makes its date again",
     ]
-    assert "backfill: no run is missing" in capsys.readouterr().out
+    assert [line.partition(";")[0] for line in again] == [
+        "backfill: Airflow runs already, and makes the runs",
+        "backfill: no run is missing",
+    ], "runs that an earlier one has ended are not told again"
     with create_session() as session:
         assert session.get_one(DagModel, "navaids").is_paused, "as it was before"
+
+
+def test_backfill_run__after_one_that_was_killed_pauses_what_was_paused_before_it(
+    scheduler: Scheduler, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def set_paused(is_paused: bool) -> None:
+        with create_session() as session:
+            session.get_one(DagModel, "navaids").is_paused = is_paused
+
+    def is_paused() -> bool:
+        with create_session() as session:
+            return bool(session.get_one(DagModel, "navaids").is_paused)
+
+    backfill.LOG.parent.mkdir(parents=True, exist_ok=True)
+    killed = []
+    for was_paused in (True, False):
+        set_paused(was_paused)
+        killed.append(backfill._unpause("navaids"))
+        killed[-1].__enter__()  # and never left
+        assert not is_paused()
+        with backfill._unpause("navaids"):
+            assert not is_paused()
+        assert is_paused() == was_paused
+        assert ("was paused before a back-fill that was killed" in capsys.readouterr().out) == was_paused
+    set_paused(False)
+    with backfill._unpause("navaids"):
+        pass
+    assert not is_paused(), "that is forgotten once it is paused again"
 
 
 def test_backfill_run__ends_when_airflow_has_ended(
@@ -177,12 +211,4 @@ while True:
         assert not Path("asked").exists()
     assert Path("asked").exists()
     assert airflow.wait(10) == (0 if obeys else -signal.SIGKILL)
-    assert not is_running(int(pid))
-
-
-def is_running(pid: int) -> bool:
-    """Whether a process is there, and no zombie."""
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+    assert not alive(int(pid))
