@@ -136,7 +136,7 @@ def read_header(lines: Iterator[Line], name: str, source: SourceContract, column
     if header is None:
         return False
     columns.add(_printable(column) for column in header)
-    columns.require([column.in_file for column in source.columns])
+    columns.require_all(source)
     return True
 
 

@@ -65,7 +65,7 @@ def read_parts(
         raise DataRefusedError(f"{name}: not a Parquet file: {error}") from error
     columns.add(schema.names)
     wanted = [column.in_file for column in source.columns]
-    columns.require(wanted)
+    columns.require_all(source)
     decoded = parquet_bytes(footer, schema, wanted)
     check_expansion(name, size, decoded)
     # a text that is stored once may stand in every row: it is decoded when its rows' lengths are known

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source import bounds
 
@@ -94,8 +95,18 @@ class FoundColumns:
         said = other_separator(self.names) if is_text else ""
         return said if said and all(name in self.names[0] for name in missing) else ""
 
-    def require(self, wanted: Sequence[str]) -> None:
+    def require_all(self, source: SourceContract) -> None:
+        """Refuse the file unless it has each column of the contract exactly once; see :meth:`require`."""
+        optional = {column.in_file for column in source.columns if not column.required}
+        self.require([column.in_file for column in source.columns], optional=optional)
+
+    def require(self, wanted: Sequence[str], *, optional: Container[str] = ()) -> None:
         """Refuse the file unless it has each wanted column exactly once.
+
+        Parameters
+        ----------
+        wanted : names in the file.
+        optional : those of them that may be empty.
 
         Raises
         ------
@@ -104,9 +115,11 @@ class FoundColumns:
         """
         missing = [name for name in wanted if name not in self.names]
         if missing:
+            are_optional = all(name in optional for name in missing)
+            advice = "; one that is not required must be there, too, and may be empty" if are_optional else ""
             raise DataRefusedError(
                 f"{self._file}: column {', '.join(map(repr, missing))} is missing; "
-                f"the file has {', '.join(self.names)}{self._remedy(missing)}"
+                f"the file has {', '.join(self.names)}{self._remedy(missing) or advice}"
             )
         for name in wanted:
             if self.names.count(name) > 1:

@@ -28,7 +28,10 @@ from tests.tiny import RUN
             GOOD.replace("y", "why", 1).encode(),
             "snapshot.csv: column 'y' is missing; the file has id, x, why, name",
         ),
-        (GOOD.replace("name", "x", 1).encode(), "column 'name' is missing"),
+        (
+            GOOD.replace("name", "x", 1).encode(),
+            "column 'name' is missing; the file has id, x, y, x; one that is not required must be there, too",
+        ),
         (b"id,x,y\xff,name\n1,0,0,a\n", r"column 'y' is missing; the file has id, x, y\\xff, name"),
         (b'id,x,y,name\n1,0,0,a\n2,0,0,"b\n3,0,0,c\n', "line 3: a quoted field begins here and does not end"),
         (
