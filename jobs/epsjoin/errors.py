@@ -6,6 +6,7 @@ The exit code tells the orchestrator what to do: after 1 another try may help, a
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -120,3 +121,9 @@ def needing_extra(what: str) -> Iterator[None]:
                 remedy = f"pip install 'epsjoin[{extra}]'"
                 raise MissingPackageError(f"{what} needs {missing}: {remedy}", name=missing) from error
         raise
+
+
+def to_one_line(error: Exception) -> str:
+    """Return the text of a library's error on one line, without its colours, arrows and advice."""
+    lines = [re.sub(r"\x1b\[\d*m|↳", "", line).strip(" .") for line in str(error).splitlines()]
+    return ": ".join(line for line in lines if line and not line.startswith("Help:"))

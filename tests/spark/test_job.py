@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -183,6 +184,17 @@ def test_run_job__ends_before_a_session_where_it_may_not_write(
     )
 
 
+def test_run_job__says_that_a_file_system_is_read_only(
+    job: Job, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = Path(job.lake.uri.removeprefix("file://"))
+    place.mkdir(exist_ok=True)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "statvfs", lambda _: SimpleNamespace(f_flag=os.ST_RDONLY))
+    assert run(job) in (1, 2)
+    assert f"ingest: --lake: the file system of {place}" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("below", ["", "/more"])
 def test_run_job__ends_before_a_session_where_a_link_leads_nowhere(
     job: Job,
@@ -252,6 +264,21 @@ def test_run_job__says_why_in_the_last_line(
     job: Job, capsys: pytest.CaptureFixture[str], step: Step, code: int, sentence: str
 ) -> None:
     assert run(job, step) == code
-    last = capsys.readouterr().err.strip().splitlines()[-1]
+    (last,) = capsys.readouterr().err.strip().splitlines()  # and no trace of what was raised on purpose
     assert last.startswith("ingest: ")
     assert sentence in last
+
+
+def test_run_job__of_an_error_that_nobody_has_foreseen_has_its_trace(
+    job: Job, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(batches: object) -> object:
+        raise KeyError("x")
+
+    def broken(job: Job) -> dict[str, float]:
+        job.spark.range(1).mapInArrow(fail, "id long").collect()
+        return {}
+
+    assert run(job, broken) == 1
+    first, *_, last = capsys.readouterr().err.strip().splitlines()
+    assert (first, last) == ("Traceback (most recent call last):", "ingest: KeyError: 'x'")

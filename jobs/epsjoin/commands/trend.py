@@ -86,15 +86,15 @@ def main(argv: Sequence[str]) -> int:
         counts = f"{row.points:>12,}  {row.pairs:>14,}  {row.clusters:>10,}  {born:>6}  {ended:>6}"
         print(f"  {row.run}  {counts}  {row.eps:>12.6g}")
     picture = to_png(draw(runs, title, unit))
-    if arguments.picture:
-        place = str(arguments.picture)
-        arguments.picture.write_bytes(picture)
-    else:
-        filesystem, folder = uris.filesystem_of(lake.location("reports"))
-        filesystem.create_dir(folder, recursive=True)
-        place = f"{folder}/{PICTURE}"
-        with filesystem.open_output_stream(place) as file:
-            file.write(picture)
+    filesystem, folder = uris.filesystem_of(lake.location("reports"))
+    place = f"{folder}/{PICTURE}" if arguments.picture is None else str(arguments.picture)
+    with uris.writing(place):
+        if arguments.picture:
+            arguments.picture.write_bytes(picture)
+        else:
+            filesystem.create_dir(folder, recursive=True)
+            with filesystem.open_output_stream(place) as file:
+                file.write(picture)
     print(f"\n  picture     {place}\n")
     return 0
 

@@ -101,7 +101,10 @@ def check_writable(lake: Lake) -> None:
     if not place.is_dir():
         raise ArgumentError(f"--lake: {place} is a file, so {folder} cannot be a folder; name another one")
     if not os.access(place, os.W_OK | os.X_OK):
-        sentence = f"--lake: this user may not write in {place}; allow it there, or name another folder"
+        why = f"this user may not write in {place}; allow it there"
+        if os.statvfs(place).f_flag & os.ST_RDONLY:
+            why = f"the file system of {place} is read-only; mount it for writing"
+        sentence = f"--lake: {why}, or name another folder"
         # as a disk that is not mounted: it may be there at the next try
         raise ArgumentError(sentence) if place == folder else EpsjoinError(sentence)
 

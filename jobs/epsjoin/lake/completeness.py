@@ -10,9 +10,8 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable
 from deltalake.exceptions import CommitFailedError
 
-from epsjoin.errors import TableError
+from epsjoin.errors import TableError, to_one_line
 from epsjoin.lake.delta_log import MAX_TRIES, newest
-from epsjoin.lake.parquet import to_one_line
 from epsjoin.lake.targets import Target
 from epsjoin.lake.uris import uri_for
 

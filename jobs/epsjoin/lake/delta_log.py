@@ -16,9 +16,8 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 
 from epsjoin.console import say
 from epsjoin.contracts.row_rules import OURS
-from epsjoin.errors import TableError, UnfitTableError
+from epsjoin.errors import TableError, UnfitTableError, to_one_line
 from epsjoin.lake.lake import Lake
-from epsjoin.lake.parquet import to_one_line
 from epsjoin.lake.protocol import advice, refuse_append_only, refuse_unhonoured
 from epsjoin.lake.targets import translate_write_errors
 from epsjoin.lake.uris import filesystem_of, uri_for

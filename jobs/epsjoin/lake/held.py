@@ -18,9 +18,10 @@ FILE = "held.txt"
 def write(lake: Lake, run: str, sentence: str) -> None:
     """Store why the run's snapshot did not come in."""
     filesystem, path = _place(lake, run)
-    filesystem.create_dir(path.rpartition("/")[0], recursive=True)
-    with filesystem.open_output_stream(path) as file:
-        file.write(sentence.encode())
+    with uris.writing(path):
+        filesystem.create_dir(path.rpartition("/")[0], recursive=True)
+        with filesystem.open_output_stream(path) as file:
+            file.write(sentence.encode())
 
 
 def read(lake: Lake, run: str) -> str:

@@ -19,7 +19,7 @@ from epsjoin.contracts.expected import COLUMNS, missing_words, type_words
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.row_rules import column_conditions, rule_conditions
 from epsjoin.contracts.tables import TableContract
-from epsjoin.lake.parquet import to_one_line
+from epsjoin.errors import to_one_line
 from epsjoin.lake.schemas import ARROW_TYPES
 
 MAX_EXAMPLES = 3

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from epsjoin.errors import TableError, UnfitTableError
+from epsjoin.errors import TableError, UnfitTableError, to_one_line
 from epsjoin.lake.phases import phase, timed
 from epsjoin.lake.uris import filesystem_of
 from epsjoin.pipeline import run_again
@@ -48,12 +47,6 @@ class File:
     partition: Mapping[str, str]
     point_bytes: int = 0
     chain: str = "join"
-
-
-def to_one_line(error: Exception) -> str:
-    """Return the text of a library's error on one line, without its colours, arrows and advice."""
-    lines = [re.sub(r"\x1b\[\d*m|↳", "", line).strip(" .") for line in str(error).splitlines()]
-    return ": ".join(line for line in lines if line and not line.startswith("Help:"))
 
 
 def read_file(location: str, file: File, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:

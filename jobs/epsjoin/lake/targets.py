@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 
 from epsjoin.contracts.conditions import Values
 from epsjoin.contracts.row_rules import Constraint, constraints_of
-from epsjoin.errors import TableError
+from epsjoin.errors import TableError, to_one_line
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.lake.parquet import File, to_one_line
+from epsjoin.lake.parquet import File
 from epsjoin.lake.phases import phase
 from epsjoin.lake.uris import filesystem_of
 from epsjoin.pipeline import run_again

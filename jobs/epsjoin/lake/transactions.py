@@ -12,11 +12,11 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 
-from epsjoin.errors import TableError, UnfitTableError
+from epsjoin.errors import TableError, UnfitTableError, to_one_line
 from epsjoin.lake.completeness import is_incomplete, mark_complete
 from epsjoin.lake.delta_log import MAX_TRIES, create_log, open_log, open_or_create
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.lake.parquet import File, to_one_line
+from epsjoin.lake.parquet import File
 from epsjoin.lake.phases import phase
 from epsjoin.lake.protocol import advice
 from epsjoin.lake.targets import Target, target_of, translate_write_errors, write_empty_file

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 from unicodedata import category
@@ -11,7 +13,7 @@ from urllib.parse import quote, unquote, urlsplit
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from epsjoin.errors import ArgumentError, EpsjoinError
+from epsjoin.errors import ArgumentError, EpsjoinError, to_one_line
 from epsjoin.passwords import has_password
 
 Library = Literal["spark", "pyarrow", "deltalake"]
@@ -135,3 +137,21 @@ def filesystem_of(uri: str) -> tuple[pafs.FileSystem, str]:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise EpsjoinError(f"{uri}: {reason}; docs/clusters.md has what this storage needs") from error
     return filesystem, path
+
+
+@contextmanager
+def writing(place: str) -> Iterator[None]:
+    """Name what cannot be written, where the file system says only why; for what is no table.
+
+    Raises
+    ------
+    EpsjoinError
+        The disk is full, the lake may not be changed, or whatever the system says.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise EpsjoinError(
+            f"{place} cannot be written ({to_one_line(error)}); make room or mend what is wrong, and "
+            "try again"
+        ) from error

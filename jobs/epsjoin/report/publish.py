@@ -26,6 +26,8 @@ def publish(job: Job) -> dict[str, float]:
     ------
     TableError
         A table has no slice of this run.
+    EpsjoinError
+        The files cannot be written.
     """
     write = (
         partial(write_report, gather(job))
@@ -34,12 +36,14 @@ def publish(job: Job) -> dict[str, float]:
     )
     folder = f"{job.lake.location('reports')}/run={job.run}"
     filesystem, path = uris.filesystem_of(folder)
-    filesystem.create_dir(path, recursive=True)
     with tempfile.TemporaryDirectory() as scratch:
-        written = write(Path(scratch))
-        pafs.copy_files(
-            scratch, path, source_filesystem=pafs.LocalFileSystem(), destination_filesystem=filesystem
-        )
+        with uris.writing(scratch):
+            written = write(Path(scratch))
+        with uris.writing(path):
+            filesystem.create_dir(path, recursive=True)
+            pafs.copy_files(
+                scratch, path, source_filesystem=pafs.LocalFileSystem(), destination_filesystem=filesystem
+            )
         size = sum(file.stat().st_size for file in written)
     for file in written:
         say(f"report: {path}/{file.name}")

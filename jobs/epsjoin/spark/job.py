@@ -17,11 +17,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from epsjoin.console import printable
-from epsjoin.errors import INTERRUPTED, ArgumentError, EpsjoinError, NothingToDoError
+from epsjoin.errors import INTERRUPTED, ArgumentError, EpsjoinError, NothingToDoError, to_one_line
 from epsjoin.lake import delta_log, slices
 from epsjoin.lake.arguments import add_lake, check_writable, open_lake, parse_run
 from epsjoin.lake.lake import Lake
-from epsjoin.lake.parquet import to_one_line
 from epsjoin.params import RunParams
 from epsjoin.spark import scan
 from epsjoin.spark.arrow import keep_pandas_out
@@ -125,7 +124,8 @@ def run_job(
             # a file of another user, a store that does not answer: the text says more than a trace
             sentence = to_one_line(error)
         else:
-            traceback.print_exc()
+            if _RAISED not in str(error):  # a task's input or its disk is at fault, not the code
+                traceback.print_exc()
             sentence = summarize_error(error)
         print(f"{name}: {printable(sentence)}", file=sys.stderr)
         return EpsjoinError.exit_code
@@ -152,6 +152,9 @@ def _parse(
 _NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large")
 """What the system says of a file that cannot grow."""
 
+_RAISED = "epsjoin.errors."
+"""How a line begins, in the trace of a task, that has an error of ours."""
+
 _LOST_BY_WORKER = re.compile(r"Lost task \S+ in stage \S+ \(TID \d+\) \((\S+) executor (\d+)\): ")
 """What Spark says of a task that failed in another process than the driver: its machine and executor."""
 
@@ -163,7 +166,7 @@ def summarize_error(error: Exception) -> str:
         return broken_file
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    python = [line.partition(": ")[2] for line in lines if line.startswith("epsjoin.errors.")]
+    python = [line.partition(": ")[2] for line in lines if line.startswith(_RAISED)]
     _, traced, trace = str(error).rpartition("Traceback (most recent call last):\n")
     if traced and not python:  # of a task; what it raised is the first line that is not indented
         python = [line for line in trace.splitlines() if line.strip() and not line[0].isspace()][:1]

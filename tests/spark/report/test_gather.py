@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from epsjoin.errors import ArgumentError
+from epsjoin.errors import ArgumentError, EpsjoinError
 from epsjoin.findings import NOISE, Comparison, Findings
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
@@ -66,15 +67,16 @@ def test_report__of_a_second_run(make_job: JobMaker, tmp_path: Path, monkeypatch
 
     publish(job)
     first = (tmp_path / "lake" / "tiny" / "reports" / f"run={RUN}" / "report.html").read_bytes()
-    counters = [{"job": "report", "counter": "seconds", "value": 7.0}]
-    slices.write_slice(
-        job.lake,
-        Slice("job_metrics", RUN, also=(("job", "report"),)),
-        slices.table_of(job.lake, "job_metrics", counters),
-    )
+    slices.write_counters(job.lake, RUN, "report", {"seconds": 7.0})
     assert render(gather(job)).encode() == first, "the page of a page must be the same"
     assert b"<script" not in first
     assert b"&lt;script&gt;" in first
+
+    folder = tmp_path / "lake" / "tiny" / "reports" / f"run={RUN}"
+    shutil.rmtree(folder)
+    folder.touch()
+    with pytest.raises(EpsjoinError, match=f"{folder} cannot be written .* make room or mend what is wrong"):
+        publish(job)
 
 
 def check_places(found: Findings, rows: Rows, job: Job) -> None:
