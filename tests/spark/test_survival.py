@@ -278,7 +278,10 @@ def test_ingest__that_is_refused_leaves_what_show_and_the_report_say(job: Job) -
     write_points(job.project, bad_rows=200)
     with pytest.raises(DataRefusedError, match="200 of 500 rows"):
         ingest.run(job)
-    assert sight(job) == whole
+    now = sight(job)
+    assert now is not None
+    assert now[0][0] == "refused", "and that"
+    assert now[1:] == whole
     again = gather(job)
     assert (again.quarantine_reasons, again.counters) == (reported.quarantine_reasons, reported.counters)
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Literal
 
-from epsjoin.errors import ArgumentError
-from epsjoin.local.arguments import check_choice, check_count
+from epsjoin.errors import ArgumentError, needing_extra
+from epsjoin.local.arguments import as_number, check_choice, check_count
 from epsjoin.local.join.arrays import HOW
 from epsjoin.local.progressive.driver import Driver
 from epsjoin.local.progressive.kinds import JoinCondition
@@ -68,6 +69,70 @@ class ProgressiveJoin:
             self._spill.leave()
             raise
 
+    def drain(
+        self,
+        to: Callable[[Found], object] | str | Path,
+        kind: Literal["delta", "parquet"] = "delta",
+        *,
+        seconds: float = 30.0,
+    ) -> int:
+        """Pass on all batches that are still to come, as they come.
+
+        Parameters
+        ----------
+        to : a function, which is called with each batch. Or the folder of a table, as an absolute path or a
+            URI: it gets the columns ``left_id``, ``right_id`` and ``distance``, of a semi or an anti join
+            ``id``; a row without a partner has null in the others.
+        kind : "delta" (the default) for a Delta table, whose content is replaced: its property
+            ``epsjoin.complete`` is "false" until all pairs are in it. "parquet" for a folder of Parquet
+            files, which must be empty: each file is whole as soon as it is there, ``_SUCCESS`` comes last.
+        seconds : new pairs can be read at the latest after about so many; above 0.
+
+        Returns
+        -------
+        int
+            Number of pairs or rows.
+
+        Raises
+        ------
+        ArgumentError
+            An argument is wrong; the folder is not empty; or the join has a folder ``spill``: when it goes on
+            from there, pairs come again that the table has.
+        TableError
+            The table cannot be written, has other columns, or another job has changed it.
+
+        Notes
+        -----
+        A thread writes while the join goes on. It is at most four batches behind, then the join waits.
+
+        Examples
+        --------
+        >>> from epsjoin import Similarity, progressive_join
+        >>> with progressive_join([[0.0], [1.0], [2.0]], on=Similarity(1.0)) as found:
+        ...     found.drain(lambda batch: print(batch.pairs.left, batch.pairs.right))
+        [0 1] [1 2]
+        2
+        """
+        if callable(to):
+            return sum(_passed_on(found, to) for found in self)
+        check_choice("kind", kind, ("delta", "parquet"))
+        if not 0.0 < as_number(seconds) < math.inf:
+            raise ArgumentError(f"seconds must be a number above 0, not {seconds!r}")
+        if self._spill.is_kept:
+            raise ArgumentError(
+                "a join with a folder spill cannot be drained to a table: when it goes on from there, pairs "
+                "come again that the table has; leave spill out, or take the batches yourself"
+            )
+        with needing_extra("a table of pairs"):
+            from epsjoin.progressive.sinks import SINKS, Writer
+        n = 0
+        folder = str(to.absolute() if isinstance(to, Path) else to)
+        with SINKS[kind](folder, self._driver.gives_rows) as place, Writer(place, seconds) as writer:
+            for found in self:
+                writer.put(found.pairs)
+                n += len(found.pairs.left)
+        return n
+
     def lower_eps(self, eps: float) -> None:
         """Lower eps for all pairs that are still to come; those before have their distances.
 
@@ -102,6 +167,11 @@ class ProgressiveJoin:
     def __del__(self) -> None:
         if hasattr(self, "_batches"):
             self.close()
+
+
+def _passed_on(found: Found, to: Callable[[Found], object]) -> int:
+    to(found)
+    return len(found.pairs.left)
 
 
 def progressive_join(

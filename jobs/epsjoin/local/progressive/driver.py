@@ -77,6 +77,11 @@ class Driver:
         return self._estimates.now
 
     @property
+    def gives_rows(self) -> bool:
+        """Whether batches have rows, not pairs."""
+        return self._results.gives_rows
+
+    @property
     def n_runs(self) -> int:
         """Sorted runs that wait to be merged."""
         return len(self._runs)
