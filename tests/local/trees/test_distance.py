@@ -199,7 +199,7 @@ def _labels(tree: Tree) -> str:
 def test_distance__of_single_nodes_is_a_relabelling() -> None:
     a, b = Trees.from_brackets(["{a}"]), Trees.from_brackets(["{b}"])
     assert tree_distance(a, b) == 1
-    assert tree_distance(a, b, relabel=3, insert=2) == 3
+    assert tree_distance(a, b, relabel=3, insert=2) == tree_distance(a, b, relabel=3.0, insert=2.0) == 3
     assert tree_distance(a, a) == 0
 
 

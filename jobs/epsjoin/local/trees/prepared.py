@@ -64,7 +64,9 @@ def check_options(ordered: object, relabel: object, insert: object, bins: object
     """
     if not (isinstance(ordered, bool) or (isinstance(ordered, str) and ordered == "arrays")):
         raise ArgumentError(f'ordered must be False, True or "arrays", not {ordered!r}')
-    costs = Costs(check_count("relabel", relabel), check_count("insert", insert))
+    costs = Costs(
+        *(check_count(name, _whole(cost)) for name, cost in (("relabel", relabel), ("insert", insert)))
+    )
     if max(costs) > MAX_COST:
         raise ArgumentError(f"relabel and insert must be at most {MAX_COST:,}, not {max(costs):,}")
     if costs.relabel > 2 * costs.insert:
@@ -77,6 +79,11 @@ def check_options(ordered: object, relabel: object, insert: object, bins: object
     height_bins, label_bins = (check_count("bins", each, most=MOST_COLUMNS) for each in bins)
     order = ARRAYS if ordered == "arrays" else ORDERED if ordered else UNORDERED
     return TreeOptions(order, costs, (height_bins, label_bins))
+
+
+def _whole(cost: object) -> object:
+    """A float that is a whole number as an int; anything else as it is."""
+    return int(cost) if isinstance(cost, float) and cost.is_integer() else cost
 
 
 def check_sizes(trees: Trees, max_nodes: object) -> None:
