@@ -187,6 +187,15 @@ def test_bestmatch_join__takes_a_limit_of_any_number(spark: SparkSession) -> Non
     assert {row.left_id for row in found.collect()} == set(range(len(LATTICE)))
 
 
+def test_knn_join__refuses_rows_with_one_id_that_are_neighbours(spark: SparkSession) -> None:
+    twice = spark.createDataFrame([(1, 1.0), (1, 1.0), (2, 5.0)], "id long, x0 double")
+    with pytest.raises(
+        ArgumentError, match="in the column 'id' an id comes twice, so that a row would be its"
+    ):
+        epsjoin.spark.knn_join(twice, None, 1, columns="x0")
+    assert epsjoin.spark.knn_join(twice, twice, 1, columns="x0").count() == 3
+
+
 def test_knn_join__takes_a_session_that_passes_large_texts(spark: SparkSession) -> None:
     name = "spark.sql.execution.arrow.useLargeVarTypes"
     spark.conf.set(name, "true")

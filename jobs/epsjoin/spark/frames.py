@@ -185,8 +185,8 @@ def knn_join(
     Raises
     ------
     ArgumentError
-        An argument or column is wrong, k is larger than the number of rows that can be neighbours, or a frame
-        belongs to Spark Connect.
+        An argument or column is wrong, k is larger than the number of rows that can be neighbours, a frame
+        belongs to Spark Connect, or, with None as ``right``, rows with one id are neighbours.
     DataRefusedError
         A point of the sample has another number of dimensions than most, a coordinate that is null or not
         finite, or one for which the metric is not defined. Of other rows this fails a task, and Spark's error
@@ -222,10 +222,20 @@ def knn_join(
     near = search_nearest(None if right is None else queries, points, sample, k, chosen)
     found = near.withColumnsRenamed({"id": "left_id", "neighbour": "right_id"})
 
+    of_itself = Observation()
+    if right is None:
+        is_itself = F.col("left_id") == F.col("right_id")
+        found = found.observe(of_itself, F.count_if(is_itself).alias("n"))
+
     def check(n: int) -> None:
         refuse_changed(queries.n, n / k)
         if right is not None and queries.n:  # without queries, Spark need not have read it
             refuse_changed(points.n, read.get["n"])
+        if right is None and n and of_itself.get["n"]:
+            raise ArgumentError(
+                f"in the column {id!r} an id comes twice, so that a row would be its own neighbour; every row "
+                "needs one of its own"
+            )
 
     return materialize(found, check)
 
