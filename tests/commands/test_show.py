@@ -48,7 +48,7 @@ def test_show__prints_what_the_tables_hold(lake: Lake, capsys: pytest.CaptureFix
     assert said["join"] == "of all points: there is no earlier run with pairs"
     assert said["pairs"] == "3"
     assert said["clusters"] == "2 (2 core, 0 border, 3 noise)"
-    assert said["largest cluster"] == "1 point, id 0"
+    assert said["largest cluster"] == "1 point, id 0 x x x"
     assert said["top outliers"].startswith("1. 4 ")
     assert "(LOF 2.50, k-distance 7 km;" in said["top outliers"]
     assert said["seconds per step"] == "ingest 3"

@@ -106,13 +106,18 @@ def _tell_clusters(lake: Lake, inputs: Fingerprints) -> Iterator[tuple[str, str]
     )
     in_roles = ", ".join(f"{words.count(roles.get(role, 0))} {role}" for role in ("core", "border", "noise"))
     yield "clusters", f"{words.count(sizes.num_rows)} ({in_roles})"
-    if sizes.num_rows:
-        largest = sizes.slice(0, 1).to_pylist()[0]
-        yield "largest cluster", f"{counted(largest['count_all'], 'point')}, id {largest['cluster_id']}"
+    top = _read_outliers(lake, of["outliers"])
+    largest = sizes.slice(0, 1).to_pylist()
+    shown = [row["id"] for row in top] + [row["cluster_id"] for row in largest]
+    names = _names_of(lake, of["points"], shown)
+    for row in largest:
+        told = f"{counted(row['count_all'], 'point')}, id {row['cluster_id']} {names[row['cluster_id']]}"
+        yield "largest cluster", told.rstrip()
     if "cluster_events" in of:
         yield from _tell_what_is_new(lake, inputs, of["changes"], of["cluster_events"])
-    for number, row in enumerate(_read_outliers(lake, of["outliers"], of["points"])):
-        yield "top outliers" if number == 0 else "", _describe_outlier(row, unit, bool(lake.source.tree))
+    for number, row in enumerate(top):
+        described = _describe_outlier(row, names[row["id"]], unit, bool(lake.source.tree))
+        yield "top outliers" if number == 0 else "", described
 
 
 def _tell_jobs_and_report(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
@@ -159,23 +164,26 @@ def _settings(lake: Lake, run: str) -> dict[str, float | None]:
     return {name: counters.get(job, {}).get(name) for name, job in counted.items()}
 
 
-def _read_outliers(lake: Lake, outliers: Slice, of_points: Slice) -> list[dict[str, Any]]:
+def _read_outliers(lake: Lake, outliers: Slice) -> list[dict[str, Any]]:
     columns = ["id", "rank", "lof", "k_distance", "degree", "dimensions"]
     top = slices.read_slice(lake, outliers, columns).filter(pc.field("rank") <= MAX_OUTLIERS)
+    return list(top.sort_by("rank").to_pylist())
+
+
+def _names_of(lake: Lake, of_points: Slice, ids: Sequence[int]) -> dict[int, str]:
+    """What columns of text say of points, which tells a person more than an id; empty where none do."""
     names = [column.name for column in lake.source.columns if column.type == "string"][:MAX_NAMES]
-    points = slices.read_slice(lake, of_points, ["id", *names]) if names else top.select(["id"])
-    known = {row["id"]: row for row in points.filter(pc.is_in(points["id"], pa.array(top["id"]))).to_pylist()}
-    return [
-        {**row, "names": [known[row["id"]][name] for name in names]}
-        for row in top.sort_by("rank").to_pylist()
-    ]
+    if not names:
+        return dict.fromkeys(ids, "")
+    points = slices.read_slice(lake, of_points, ["id", *names])
+    rows = points.filter(pc.is_in(points["id"], pa.array(ids, pa.int64()))).to_pylist()
+    return {row["id"]: " ".join(str(row[name]) for name in names if row[name]) for row in rows}
 
 
-def _describe_outlier(row: dict[str, Any], unit: str, is_document: bool) -> str:
-    names = " ".join(str(name) for name in row["names"] if name)
+def _describe_outlier(row: dict[str, Any], name: str, unit: str, is_document: bool) -> str:
     how = f"{counted(row['degree'] - 1, 'neighbour')} within eps"
     if row["lof"] is not None:
         lof = "∞" if row["lof"] == math.inf else f"{row['lof']:.2f}"
         how = f"LOF {lof}, k-distance {words.measure(row['k_distance'], unit, digits=3)}"
     deviates = "" if is_document else f"; {row['dimensions']}"  # bins of histograms tell a person nothing
-    return f"{row['rank']}. {row['id']} {names} ({how}{deviates})".replace("  ", " ")
+    return f"{row['rank']}. {row['id']} {name} ({how}{deviates})".replace("  ", " ")

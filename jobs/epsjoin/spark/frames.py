@@ -233,8 +233,8 @@ def knn_join(
             refuse_changed(points.n, read.get["n"])
         if right is None and n and of_itself.get["n"]:
             raise ArgumentError(
-                f"in the column {id!r} an id comes twice, so that a row would be its own neighbour; every row "
-                "needs one of its own"
+                f"in the column {id!r} an id comes twice, so that a row would be its own neighbour; every "
+                "row needs one of its own"
             )
 
     return materialize(found, check)
