@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -9,8 +10,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Field, write_deltalake
 
-from epsjoin.errors import TableError
-from epsjoin.lake import delta_log, slices, transactions
+from epsjoin.errors import TableError, UnfitTableError
+from epsjoin.lake import delta_log, slices, targets, transactions
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.targets import Target
 from tests.lake.rows import pairs, read
@@ -97,6 +98,23 @@ def test_replace_table__refuses_a_partitioned_table(tmp_path: Path) -> None:
         with pytest.raises(TableError, match="is partitioned by x; take another folder"):
             look(into)
     assert DeltaTable(tmp_path).version() == 0
+
+
+def test_check_replaceable__refuses_a_folder_with_files_of_others_but_not_what_a_killed_job_has_left(
+    tmp_path: Path,
+) -> None:
+    into = Target("pairs", (tmp_path / "to").as_uri(), pa.schema([("id", pa.int64())]), (), {})
+    transactions.check_replaceable(into)
+    into.write([pa.record_batch({"id": [1]})])
+    with targets.scratch_folder(into, into.schema):
+        (tmp_path / "to" / ".hidden").touch()
+        transactions.check_replaceable(into)
+    (tmp_path / "to" / "mine.parquet").touch()
+    with pytest.raises(UnfitTableError, match="to is no table, but a folder that has mine.parquet; give the"):
+        transactions.check_replaceable(into)
+    transactions.replace_table(replace(into, location=(tmp_path / "a table").as_uri()), [])
+    (tmp_path / "a table" / "mine.parquet").touch()
+    transactions.check_replaceable(replace(into, location=(tmp_path / "a table").as_uri()))
 
 
 def test_check_replaceable__of_a_log_that_cannot_be_read_says_so(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -33,6 +34,9 @@ _CLOSE = 1 << 32
 """Difference of whole numbers from which they are not packed: each would take more than half of its bytes."""
 _TRIED_ROWS, _MIN_SAVED_FRACTION = 1 << 13, 0.125
 """Number of values with which a codec is tried; fraction by which it must make them smaller."""
+
+_OURS = re.compile(r"_delta_log|scratch-[0-9a-f]{32}|([0-9a-f]{16}-)?[0-9]{6}-[0-9]{8}-[0-9a-f]{32}\.parquet")
+"""Names of what is in a table's folder."""
 
 _NUMBERS = itertools.count()
 """Numbers of the files that this process has written, so that names rise."""
@@ -269,6 +273,17 @@ def scratch_folder(into: Target, schema: pa.Schema, *partitioned: str) -> Iterat
     finally:
         with suppress(OSError):
             filesystem.delete_dir(root)
+
+
+def find_strange(into: Target) -> str:
+    """Find a file or folder in a target's folder that no table of ours has; empty if there is none.
+
+    A process that was killed before a table's first commit leaves files and folders of names that are known.
+    """
+    filesystem, root = filesystem_of(into.location)
+    found = filesystem.get_file_info(pafs.FileSelector(root, allow_not_found=True))
+    names = sorted(info.base_name for info in found if not info.base_name.startswith("."))
+    return next((name for name in names if not _OURS.fullmatch(name)), "")
 
 
 def delete_files(into: Target, paths: Iterable[str]) -> None:

@@ -19,7 +19,13 @@ from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File
 from epsjoin.lake.phases import phase
 from epsjoin.lake.protocol import advice
-from epsjoin.lake.targets import Target, target_of, translate_write_errors, write_empty_file
+from epsjoin.lake.targets import (
+    Target,
+    find_strange,
+    target_of,
+    translate_write_errors,
+    write_empty_file,
+)
 from epsjoin.pipeline import run_again, writer_of
 
 
@@ -96,12 +102,18 @@ def check_replaceable(into: Target) -> None:
     Raises
     ------
     TableError
-        It has other columns, is partitioned, or cannot be read.
+        It has other columns, is partitioned, or cannot be read; or its folder is no table, and has files that
+        a vacuum of the table would delete.
     """
     with translate_write_errors(into.table, into.location):
         log = open_log(into.location)
         if log is not None:
             check_columns(log, into)
+        elif strange := find_strange(into):
+            raise UnfitTableError(
+                f"{into.location} is no table, but a folder that has {strange}; give the table a folder of "
+                "its own"
+            )
 
 
 def check_columns(log: DeltaTable, into: Target) -> DeltaTable:

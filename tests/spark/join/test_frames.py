@@ -171,6 +171,9 @@ def test_similarity_join__whose_task_fails_says_why_and_leaves_no_replicas(
 class Locked:
     """A file system that lets nobody delete."""
 
+    def get_file_info(self, _: object) -> list[object]:
+        return []
+
     def create_dir(self, path: str, *, recursive: bool) -> None:
         Path(path).mkdir(parents=recursive)
 
