@@ -11,6 +11,9 @@ from urllib.parse import unquote, urlsplit
 
 from deltalake import DeltaTable
 
+MIN_DAYS = 7
+"""Delta's own minimum."""
+
 
 def vacuum(lake: Path, hours: int) -> None:
     """Delete files older than ``hours`` that replaced slices and killed jobs have left, and say how many."""
@@ -19,7 +22,7 @@ def vacuum(lake: Path, hours: int) -> None:
     for log in sorted(lake.glob("*/*/_delta_log")):
         table = DeltaTable(log.parent)
         rows, version = table.count(), table.version()
-        gone = table.vacuum(retention_hours=hours, dry_run=False, full=True)
+        gone = table.vacuum(hours, dry_run=False, enforce_retention_duration=hours > 0, full=True)
         if DeltaTable(log.parent, version=version).count() != rows:
             raise RuntimeError(f"{log.parent} had {rows:,} rows before the vacuum and has others now")
         print(f"{log.parent}: {len(gone)} files deleted, {rows:,} rows as before")
@@ -29,14 +32,21 @@ def main() -> None:
     """Delete the files of the lake that the command line names."""
     parser = argparse.ArgumentParser(prog="bin/vacuum.py", description=__doc__.partition("\n")[0])
     parser.add_argument("lake", metavar="LAKE", help="URI of the lake, file:///...")
-    parser.add_argument("days", metavar="DAYS", type=int, help="age of the files; longer than any job takes")
+    parser.add_argument(
+        "days", metavar="DAYS", type=int, help="age of the files, 7 or more; longer than any job takes"
+    )
+    parser.add_argument(
+        "--now",
+        action="store_true",
+        help="files of any age, to have records gone for good; only while no job runs",
+    )
     arguments = parser.parse_args()
     uri = urlsplit(arguments.lake)
     if uri.scheme != "file":
         parser.error(f"{arguments.lake} is not on this machine: vacuum its tables by deltalake")
-    if arguments.days < 0:
-        parser.error(f"DAYS must be 0 or more, not {arguments.days}")
-    vacuum(Path(unquote(uri.path)), 24 * arguments.days)
+    if arguments.days < MIN_DAYS:
+        parser.error(f"DAYS must be {MIN_DAYS} or more, not {arguments.days}; --now deletes files of any age")
+    vacuum(Path(unquote(uri.path)), 0 if arguments.now else 24 * arguments.days)
 
 
 if __name__ == "__main__":

@@ -112,6 +112,13 @@ def test_vacuum__deletes_what_is_old_and_no_row(
     assert not any(Path(file).exists() for file in replaced)
     assert {file.name for file in (table / "run=a").iterdir()} >= {"running.parquet"}
     assert DeltaTable(table).to_pyarrow_table()["id"].to_pylist() == [2]
+    done = subprocess.run([*command[:-1], "6"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "DAYS must be 7 or more, not 6" in done.stderr
+    write_deltalake(table, pa.table({"id": [3], "run": ["a"]}), mode="overwrite", partition_by=["run"])
+    done = subprocess.run([*command, "--now"], capture_output=True, text=True, check=True)
+    assert "1 rows as before" in done.stdout
+    assert len(list((table / "run=a").iterdir())) == 1, "nothing that was replaced is left, however new"
     done = subprocess.run([*command[:2], (tmp_path / "like").as_uri(), "7"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (1, f"vacuum: there is no lake {tmp_path / 'like'}\n")
 

@@ -1,6 +1,6 @@
 """The step ``compare``: what differs from the run before, and the names that clusters keep.
 
-All four tables are about neighbours in time, so this is the one step that writes slices of other runs, too:
+All four tables are about neighbours in time, so this step writes slices of other runs, too:
 
 1. ``changes`` and ``cluster_flows`` of the run, and of the next one where they are against another run now.
 2. ``cluster_names`` and ``cluster_events`` of the run and of all later ones: names are a fold over the runs
