@@ -111,7 +111,10 @@ def test_from_json__a_way_to_choose_eps_beats_the_data_sets_own_eps(way: str) ->
         ),
         ('{"k": -1}', "k must be a whole number from 0"),
         ('{"msl": 63}', "msl must be a whole number from 0 to 62"),
-        ('{"accept": ["lots"]}', r"accept must be a list of some of keys, .*, moved, not \['lots'\]"),
+        (
+            '{"accept": ["lots"]}',
+            r"accept must be a list of some of keys, .*, moved, each once at most, not \['lots'\]",
+        ),
         ('{"accept": ["lost", "lost"]}', "accept must be a list of some of"),
         ('{"accept": [{}]}', "accept must be a list of some of"),
         ('{"accept": "lost"}', "accept must be a list of some of .*, not 'lost'"),

@@ -189,7 +189,7 @@ def _check(name: str, value: Any) -> None:
         is_allowed = isinstance(value, tuple) and all(
             each in ACCEPTABLE and value.count(each) == 1 for each in value
         )
-        allowed = f"a list of some of {', '.join(ACCEPTABLE)}"
+        allowed = f"a list of some of {', '.join(ACCEPTABLE)}, each once at most"
     elif "enum" in rule:
         is_allowed, allowed = value in _choices(name), f"one of {', '.join(_choices(name))}"
     elif "pattern" in rule:

@@ -168,6 +168,33 @@ def test_judge__looks_at_as_many_moves_as_it_may_compare(monkeypatch: pytest.Mon
     assert " in 150 of 150 moved records" in found_in(change(200, 200, CAUSES["sign"][0]))["sign"].words
 
 
+@pytest.mark.parametrize(("before", "now"), [(6, 7), (3, 4), (7, 6), (13, 14), (1, 2), (60, 61)])
+def test_judge__holds_nothing_at_the_limit_though_floats_are_above_it(before: int, now: int) -> None:
+    seen = replace(SEEN, left_out_before=before / 100, left_out_now=now / 100)
+    assert unusual(seen) == {}
+    (told,) = (
+        f
+        for f in judge(replace(seen, left_out_now=now / 100 + np.sign(now - before) * 1e-6), GUARD)
+        if f.verdict != "ok"
+    )
+    assert told.words.endswith("(1.0001%, 1% are allowed)"), "what is above a limit does not look like it"
+
+
+@pytest.mark.parametrize(("check", "change"), [("sign", -1.0), ("scale", 1000.0), ("shift", None)])
+def test_causes__of_a_minority_are_found(check: str, change: float | None) -> None:
+    random = np.random.default_rng(4)
+    before = random.uniform(1, 2, (1000, 2))
+    now = before + random.normal(0, 0.3, before.shape)
+    some = random.permutation(1000)[:400]
+    now[some] = before[some]
+    now[some, 1] = before[some, 1] + 7.0 if change is None else before[some, 1] * change
+    found = causes.find_causes(Values(NAMES, before, now))
+    assert found[check].n == pytest.approx(400, abs=3)
+    assert found[check].words.startswith("lon ")
+    others = {"sign", "scale", "shift", "swapped"} - {check}
+    assert all(found[other].n < 20 for other in others)
+
+
 def test_judge__compares_what_is_left_out_where_both_runs_tell_it() -> None:
     for one in ({"left_out_before": 0.5}, {"left_out_now": 0.5}):
         assert found_in(replace(SEEN, **one))["left_out"].observed is None

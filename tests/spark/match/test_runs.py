@@ -244,6 +244,37 @@ def test_record__that_would_be_in_no_slice_stops_the_run(tmp_path: Path, time: f
         run_match(job, RUNS[1])
 
 
+def test_record__that_comes_again_in_the_next_run_counts_once_and_is_refused_if_it_was_corrected(
+    tmp_path: Path,
+) -> None:
+    end = seconds(RUNS[1])
+    times = [end - 3600, end - 1800, end + 9 * DAY]
+    left = {RUNS[0]: points([1, 2], times[:2], [0, 0]), RUNS[1]: points([2, 3], times[1:], [0, 0])}
+    right = {RUNS[0]: points([7, 8], times[:2], [1, 1]), RUNS[1]: points([8, 9], times[1:], [1, 1])}
+
+    def matched(folder: str, left: Points, right: Points) -> list[list[dict[str, Any]]]:
+        job = new_job(tmp_path / folder, (tmp_path / folder / "lake").as_uri())
+        for run in RUNS[:2]:
+            arrive(job, run, left, right)
+            run_match(job, run)
+        assert set(table(job.lake, RUNS[1])[0]) >= {"left_id", "right_id"}
+        return [table(job.lake, run) for run in RUNS[:2]]
+
+    once = {RUNS[0]: left[RUNS[0]], RUNS[1]: left[RUNS[1]].slice(1)}
+    others_once = {RUNS[0]: right[RUNS[0]], RUNS[1]: right[RUNS[1]].slice(1)}
+    for folder in ("again", "once"):
+        (tmp_path / folder).mkdir()
+    found = matched("again", left, right)
+    assert found == matched("once", once, others_once)
+    assert {(row["left_id"], row["right_id"]) for row in found[1]} >= {(1, 7), (2, 8)}
+    (tmp_path / "corrected").mkdir()
+    corrected = {**right, RUNS[1]: points([8, 9], times[1:], [500, 1])}
+    with pytest.raises(
+        DataRefusedError, match="other: 1 record of run 2022-01-01 came again in run 2022-02-01"
+    ):
+        matched("corrected", left, corrected)
+
+
 def test_order__whose_partners_would_lie_in_three_runs_is_refused(tmp_path: Path) -> None:
     new = partial(new_job, tmp_path, (tmp_path / "lake").as_uri())
     new(order={"by": "time", "late": 22 * DAY})  # with 4 eps the 28 days of a February

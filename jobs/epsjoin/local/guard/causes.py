@@ -69,24 +69,25 @@ def _find_changes(moved: Values) -> dict[str, tuple[int, str]]:
     for place, name in enumerate(moved.names):
         before, now = moved.before[:, place], moved.now[:, place]
         with np.errstate(over="ignore"):
-            n, ratio = _most_common(now[before != 0] / before[before != 0])
-        if abs(ratio + 1) <= SAME_CHANGE:
-            take("sign", n, f"{name} has the other sign")
-        elif abs(ratio - 1) > SAME_CHANGE:
-            take("scale", n, f"{name} is {ratio:.4g} times what it was")
-        n, apart = _most_common(now - before)
-        if apart:
-            take("shift", n, f"{name} is {abs(apart):.4g} {'more' if apart > 0 else 'less'} than it was")
+            ratios, apart = now[before != 0] / before[before != 0], now - before
+        has_sign = np.abs(ratios + 1) <= SAME_CHANGE
+        take("sign", int(has_sign.sum()), f"{name} has the other sign")
+        n, ratio = _most_common(ratios[~has_sign & (np.abs(ratios - 1) > SAME_CHANGE)])
+        take("scale", n, f"{name} is {ratio:.4g} times what it was")
+        n, most = _most_common(apart[apart != 0])
+        take("shift", n, f"{name} is {abs(most):.4g} {'more' if most > 0 else 'less'} than it was")
     return best
 
 
 def _most_common(changes: Floats) -> tuple[int, float]:
-    """The middle of the changes, and how many are about as large; if most are alike, these are they."""
-    if not changes.size:
+    """How many changes are about as large as the one that most are, and the middle of these."""
+    finite = np.sort(changes[np.isfinite(changes)])
+    if not finite.size:
         return 0, 1.0
-    middle = float(np.median(changes))
-    with np.errstate(invalid="ignore"):  # of infinities
-        return int((np.abs(changes - middle) <= SAME_CHANGE * abs(middle)).sum()), middle
+    reach = SAME_CHANGE * np.abs(finite)
+    first, end = np.searchsorted(finite, finite - reach), np.searchsorted(finite, finite + reach, "right")
+    most = int(np.argmax(end - first))
+    return int(end[most] - first[most]), float(np.median(finite[first[most] : end[most]]))
 
 
 def _find_swap(moved: Values) -> tuple[int, str]:

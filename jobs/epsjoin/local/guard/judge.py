@@ -82,7 +82,8 @@ def judge(seen: Seen, limits: Mapping[str, float | None], accept: Collection[str
         limit, verdict = limits.get(check), "ok"
         if is_beyond and check in HOLDING:
             verdict = "accepted" if check in accept else "held"
-            words += f" ({_percent(observed)}, {_percent(limit)} are allowed)"
+            digits = next((n for n in (3, 5, 8) if _percent(observed, n) != _percent(limit, n)), 17)
+            words += f" ({_percent(observed, digits)}, {_percent(limit, digits)} are allowed)"
         elif is_beyond or (check == "lost" and _is_unusual_loss(seen, observed)):
             verdict = "warned"
         findings.append(Finding(check, observed, limit, verdict, seen.against, words))
@@ -155,7 +156,7 @@ def _compare_columns(seen: Seen) -> _Raw:
 def _compare_left_out(seen: Seen, limits: Mapping[str, float | None]) -> _Raw:
     if seen.left_out_now is None or seen.left_out_before is None:
         return _Raw(None, "no record is left out, or the two runs have other conditions")
-    difference = abs(seen.left_out_now - seen.left_out_before)
+    difference = round(abs(seen.left_out_now - seen.left_out_before), 12)  # 0.07 - 0.06 is more than 0.01
     now, before = f"{seen.left_out_now:.2%}", f"{seen.left_out_before:.2%}"
     words = f"{now} of the records are left out, in run {seen.against} {before}: a difference"
     return _Raw(difference, words, _exceeds(difference, limits["left_out"]))
@@ -220,5 +221,5 @@ def _look_at_format(seen: Seen, matched: Matched, limits: Mapping[str, float | N
     return _Raw(fraction, words, is_beyond)
 
 
-def _percent(value: float | None) -> str:
-    return "" if value is None else f"{100 * value:.3g}%"
+def _percent(value: float | None, digits: int = 3) -> str:
+    return "" if value is None else f"{100 * value:.{digits}g}%"

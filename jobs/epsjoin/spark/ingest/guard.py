@@ -37,7 +37,8 @@ MAX_STALE = 32
 """Maximum number of earlier runs whose files are compared with the snapshot's."""
 
 _MANY_UPDATED = 0.01
-"""Fraction of updated records above which some are looked at, however few have moved."""
+"""Fraction of updated records above which some are looked at, however few have moved; the limit of ``format``
+where that is less."""
 
 _SAMPLE_SEED = 1
 """Seed of the hash that chooses the records whose values are looked at."""
@@ -96,7 +97,9 @@ def _look(job: Job, now: Snapshot) -> Seen:
     if before.digests is not None and now.digests is not None:
         matched, sample = _match(before.digests, now.digests)
         seen = replace(seen, matched=matched)
-        if matched.moved >= MIN_MOVED or matched.updated > _MANY_UPDATED * matched.kept:
+        limit = job.lake.source.guard.get("format")
+        many = _MANY_UPDATED if limit is None else min(limit, _MANY_UPDATED)
+        if matched.moved >= MIN_MOVED or matched.updated > many * matched.kept:
             seen = _with_values(job, seen, before.points, now.points, sample)
     if seen.lost > WARN_LOST * seen.n_before:
         seen = replace(seen, most_lost=_most_lost(job, runs[-MAX_LOSSES:]))

@@ -74,7 +74,8 @@ def read_sides(lake: Lake, run: str) -> Sides:
     TableError
         One of the data sets has no points of the run.
     DataRefusedError
-        Where runs follow one another: a record arrived later, or earlier, than the contract says.
+        Where runs follow one another: a record arrived later, or earlier, than the contract says, or came in
+        two runs with different values.
     """
     match, source = load_partner(lake.contracts, lake.source)
     partner = Lake(lake.uri, lake.contracts, source)
@@ -144,8 +145,31 @@ def _read(
         for criterion, of_one in zip(match.criteria, columns, strict=True)
         for each in _columns_of(rows, criterion, of_one)
     ]
-    ids = rows["id"].to_numpy()
-    return Side(ids, np.column_stack(values), np.full(ids.size, asked))
+    ids, both = rows["id"].to_numpy(), np.column_stack(values)
+    if len(tables) > 1:
+        stays = _once(lake.source.name, runs, ids, both)
+        ids, both = ids[stays], both[stays]
+    return Side(ids, both, np.full(ids.size, asked))
+
+
+def _once(name: str, runs: Sequence[str], ids: Ints, values: Floats) -> Bools:
+    """Which rows of two runs stay: of a record that came again as it was, the first.
+
+    A record with other values belongs to no slice: the run before may have been matched by the old ones.
+    """
+    order = np.argsort(ids, kind="stable")
+    again = order[1:][ids[order][1:] == ids[order][:-1]]
+    first = order[:-1][ids[order][1:] == ids[order][:-1]]
+    differs = (values[again] != values[first]).any(axis=1)
+    if differs.any():
+        records, worst = counted(differs.sum(), "record"), ids[again[differs.argmax()]]
+        raise DataRefusedError(
+            f"{name}: {records} of run {runs[0]} came again in run {runs[1]} with other values, as that of "
+            f"id {worst}; where runs follow one another, leave such records out of one of the two snapshots"
+        )
+    stays = np.ones(len(ids), np.bool_)
+    stays[again] = False
+    return stays
 
 
 def _columns_of(rows: pa.Table, criterion: Criterion, names: Sequence[str]) -> list[Floats]:
