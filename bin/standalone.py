@@ -8,6 +8,7 @@ that have not ended within a minute are killed.
 from __future__ import annotations
 
 import signal
+from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
@@ -17,9 +18,14 @@ from airflow.__main__ import main
 STOP_SECONDS = 60
 
 
+_started: list[psutil.Process] = []
+
+
 def stop(number: int, frame: FrameType | None) -> NoReturn:
     """End as by Ctrl-C, within ``STOP_SECONDS``."""
     del number, frame
+    # now, as what a service has started is nobody's child once the service has ended
+    _started.extend(psutil.Process().children(recursive=True))
     signal.alarm(STOP_SECONDS)
     raise KeyboardInterrupt
 
@@ -27,8 +33,9 @@ def stop(number: int, frame: FrameType | None) -> NoReturn:
 def kill_services(number: int, frame: FrameType | None) -> None:
     """Kill all processes that were started here, and theirs."""
     del number, frame
-    for process in psutil.Process().children(recursive=True):
-        process.kill()
+    for process in {*_started, *psutil.Process().children(recursive=True)}:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 for asked in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

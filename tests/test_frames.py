@@ -139,6 +139,13 @@ def test_arrow__ids_and_payload_may_be_views_or_repeated(ids):
     assert nearest["left_id"].to_pylist() == expected
 
 
+def test_arrow__rows_that_are_taken_keep_the_schema_of_their_table():
+    table = pa.Table.from_pandas(FRAME).append_column("view", VIEWS)
+    found = epsjoin.join_frames(table, eps=0.1, columns=["x", "y"], how="anti")
+    assert found.schema.metadata == table.schema.metadata
+    assert found.drop_columns("view").schema.equals(table.drop_columns("view").schema, check_metadata=True)
+
+
 @pytest.mark.parametrize("as_given", [tuple, iter, pd.Index, np.array])
 def test_frames__take_names_of_columns_in_any_list(as_given):
     found = epsjoin.join_frames(FRAME, FRAME, eps=0.3, columns=as_given(["x", "y"]))
@@ -197,6 +204,7 @@ VECTORS = polars.DataFrame(
             r"floats or integers \(cast decimals to float64\); row 0, column 0 is",
         ),
         (FRAME, {"columns": ["x", "x"]}, "columns names a column twice: x, x"),
+        (FRAME, {"columns": [["x", "y"]]}, r"left must have one column \['x', 'y'\]"),
     ],
 )
 def test_join_frames__refuses(frame, how, says):

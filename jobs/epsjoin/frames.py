@@ -35,9 +35,11 @@ class _Kind(NamedTuple):
 
 def _take_of_arrow(values: Any, rows: Ints) -> Any:
     if hasattr(values, "columns"):  # a table
-        return values.from_arrays(
-            [_take_of_arrow(column, rows) for column in values.columns], values.column_names
-        )
+        for place, column in enumerate(values.columns):
+            plain = _plain(column)
+            if plain is not column:
+                values = values.set_column(place, values.column_names[place], plain)
+        return values.take(rows)
     return _plain(values).take(rows)
 
 
@@ -259,7 +261,7 @@ def _coordinates(name: str, frame: Any, columns: str | list[Any], width: int = 1
                 f"{name}, column {columns!r}, must have vectors of one length, none of them missing"
             ) from error
         return made.reshape(-1, 1) if made.ndim == 1 else made
-    if len(set(columns)) < len(columns):
+    if any(columns.count(column) > 1 for column in columns):
         raise ArgumentError(f"columns names a column twice: {', '.join(map(str, columns))}")
     values = []
     for column in columns:

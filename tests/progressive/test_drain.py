@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from pathlib import Path
@@ -57,23 +58,28 @@ def test_drain__fills_a_table_with_all_pairs_while_the_join_goes_on(tmp_path, mo
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("how", ["outer", "semi", "anti"])
-def test_drain__has_null_for_no_partner_and_ids_of_rows(tmp_path, kind, how):
-    left, right = (np.array([5, -1, 7]), np.array([[0.0], [1.0], [9.0]])), np.array([[1.0], [4.0]])
+@pytest.mark.parametrize(
+    ("how", "expected"),
+    [
+        ("left", [(-1, None), (5, 0), (7, None)]),
+        ("right", [(None, -1), (5, 0)]),
+        ("outer", [(-1, None), (5, 0), (7, None), (None, -1)]),
+        ("semi", [5]),
+        ("anti", [-1, 7]),
+    ],
+)
+def test_drain__has_null_for_no_partner_and_ids_of_rows(tmp_path, kind, how, expected):
+    """Also of rows whose id is that which arrays have for nobody."""
+    left = np.array([5, -1, 7]), np.array([[0.0], [50.0], [9.0]])
+    right = np.array([0, -1]), np.array([[0.0], [90.0]])
     with progressive_join(left, right, on=Band(0.5), how=how) as found:
-        assert found.drain(tmp_path / "pairs", kind) == (4 if how == "outer" else 1 + (how == "anti"))
+        assert found.drain(tmp_path / "pairs", kind) == len(expected)
     rows = read(tmp_path / "pairs", kind).to_pylist()
-    if how == "outer":
-        assert sorted((row["left_id"], row["right_id"]) for row in rows if row["left_id"] is not None) == [
-            (-1, 0),
-            (5, None),
-            (7, None),
-        ]
-        assert [row for row in rows if row["left_id"] is None] == [
-            {"left_id": None, "right_id": 1, "distance": None}
-        ]
-    else:
-        assert sorted(row["id"] for row in rows) == ([-1] if how == "semi" else [5, 7])
+    if how in ("semi", "anti"):
+        assert sorted(row["id"] for row in rows) == expected
+        return
+    assert sorted(((row["left_id"], row["right_id"]) for row in rows), key=str) == sorted(expected, key=str)
+    assert {row["left_id"] for row in rows if row["distance"] is not None} == {5}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -112,6 +118,35 @@ def test_drain__of_a_table_replaces_what_was_in_it(tmp_path):
         with progressive_join([[0.0], [1.0], [3.0]], on=Similarity(eps)) as found:
             found.drain(folder)
     assert pairs_in(Path(folder), "delta") == [(0, 1, 1.0)]
+
+
+@pytest.mark.parametrize("begin", [next, lambda found: found.close(), lambda found: found.drain(print)])
+def test_drain__to_a_table_wants_a_join_that_has_not_begun(tmp_path, begin):
+    with progressive_join([[0.0], [1.0], [3.0]], on=Similarity(1.0)) as found:
+        begin(found)
+        with pytest.raises(ArgumentError, match="the join has begun or ended, so that a table of the rest"):
+            found.drain(tmp_path / "pairs")
+    assert not (tmp_path / "pairs").exists()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_drain__that_is_interrupted_at_its_end_waits_for_its_thread(tmp_path, monkeypatch, kind):
+    """The last file is written then; it is not added."""
+    folder, write, main = tmp_path / "pairs", Target.write, threading.main_thread()
+
+    def interrupt(self, batches, **how):
+        file = write(self, batches, **how)
+        if threading.current_thread() is not main:
+            signal.pthread_kill(main.ident, signal.SIGINT)
+            time.sleep(0.5)
+        return file
+
+    monkeypatch.setattr(Target, "write", interrupt)
+    with pytest.raises(KeyboardInterrupt), progressive_join([[0.0], [1.0]], on=Similarity(1.0)) as found:
+        found.drain(folder, kind)
+    assert threads() == []
+    assert not list(folder.rglob("*.parquet"))
+    assert kind == "parquet" or not is_complete(folder, kind)
 
 
 def test_drain__calls_a_function_with_each_batch(expected):
@@ -169,15 +204,15 @@ def test_drain__lets_the_join_wait_for_what_writes(tmp_path, monkeypatch):
     monkeypatch.setattr(Target, "write", wait)
     put = sinks.Writer.put
 
-    def count(self, batch):
+    def count(self, batch, side=None):
         ahead.append(1)
         if len(ahead) == sinks.AHEAD + 2:
             threading.Timer(0.5, goes_on.set).start()
             began = time.monotonic()
-            put(self, batch)
+            put(self, batch, side)
             assert time.monotonic() - began > 0.4
         else:
-            put(self, batch)
+            put(self, batch, side)
 
     monkeypatch.setattr(sinks.Writer, "put", count)
     with progressive_join(POINTS, on=Similarity(EPS), memory="2MB") as found:
@@ -191,6 +226,7 @@ def test_drain__lets_the_join_wait_for_what_writes(tmp_path, monkeypatch):
         (("pairs",), ArgumentError, "to must be a URI .* or an absolute path, not 'pairs'"),
         ((7,), ArgumentError, "to"),
         (("/tmp/x", "csv"), ArgumentError, "kind must be"),
+        ((__file__, "parquet"), ArgumentError, "to must be a folder, and .* is a file"),
     ],
 )
 def test_drain__refuses(given, error, says):

@@ -106,7 +106,7 @@ def test_sample__is_uniform_bounded_and_that_of_its_seed(
             DataRefusedError,
             "the file has id;x; its fields seem to be separated by ';', and must be by commas",
         ),
-        ("a.csv", "id;y\n1;2\n", DataRefusedError, "the file has id;y; one that is not required"),
+        ("a.csv", "id;y\n1;2\n", DataRefusedError, "the file has id;y"),
         ("a.csv", "x\n1\n".encode("utf-16"), DataRefusedError, "seems to be UTF-16 or UTF-32: store it as"),
         ("a.jsonl", '{"id;x": 1}\n', DataRefusedError, "the file has id;x$"),
         ("a.csv.gz", gzip.compress(b"x\n" + b"1\n" * 9999)[:-12], DataRefusedError, "a.csv.gz: "),

@@ -50,6 +50,7 @@ class ProgressiveJoin:
     def __init__(self, driver: Driver, spill: Spill, counters: dict[str, Any]) -> None:
         self._driver, self._spill, self.counters = driver, spill, counters
         self._batches = driver.run()
+        self._has_begun = False
 
     @property
     def estimate(self) -> RunningEstimate:
@@ -60,6 +61,7 @@ class ProgressiveJoin:
         return self
 
     def __next__(self) -> Found:
+        self._has_begun = True
         try:
             return next(self._batches)
         except StopIteration:
@@ -96,8 +98,9 @@ class ProgressiveJoin:
         Raises
         ------
         ArgumentError
-            An argument is wrong; the folder is not empty; or the join has a folder ``spill``: when it goes on
-            from there, pairs come again that the table has.
+            An argument is wrong; the folder is not empty; the join has begun, so that a table would not have
+            all pairs; or it has a folder ``spill``: when it goes on from there, pairs come again that the
+            table has.
         TableError
             The table cannot be written, has other columns, or another job has changed it.
 
@@ -118,18 +121,23 @@ class ProgressiveJoin:
         check_choice("kind", kind, ("delta", "parquet"))
         if not 0.0 < as_number(seconds) < math.inf:
             raise ArgumentError(f"seconds must be a number above 0, not {seconds!r}")
+        if self._has_begun:
+            raise ArgumentError(
+                "the join has begun or ended, so that a table of the rest would not have all pairs; drain it "
+                "to a table first, or pass a function"
+            )
         if self._spill.is_kept:
             raise ArgumentError(
                 "a join with a folder spill cannot be drained to a table: when it goes on from there, pairs "
                 "come again that the table has; leave spill out, or take the batches yourself"
             )
         with needing_extra("a table of pairs"):
-            from epsjoin.progressive.sinks import SINKS, Writer
+            from epsjoin.progressive.sinks import KINDS, Writer
         n = 0
         folder = str(to.absolute() if isinstance(to, Path) else to)
-        with SINKS[kind](folder, self._driver.gives_rows) as place, Writer(place, seconds) as writer:
+        with KINDS[kind](folder, self._driver.gives_rows) as sink, Writer(sink, seconds) as writer:
             for found in self:
-                writer.put(found.pairs)
+                writer.put(found.pairs, self._driver.lonely_side)
                 n += len(found.pairs.left)
         return n
 
@@ -149,6 +157,7 @@ class ProgressiveJoin:
 
     def close(self) -> None:
         """Stop, and delete all files; the counters stay."""
+        self._has_begun = True
         self._batches.close()
         self._spill.close()
 

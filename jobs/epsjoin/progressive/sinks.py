@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from queue import Empty, Full, Queue
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.fs as pafs
 
@@ -21,7 +20,7 @@ from epsjoin.lake import transactions, uris
 from epsjoin.lake.growing import GrowingTable
 from epsjoin.lake.parquet import File
 from epsjoin.lake.targets import Target
-from epsjoin.local.join.arrays import NO_ROW, Rows
+from epsjoin.local.join.arrays import Rows
 from epsjoin.local.sweep.pairs import Pairs
 
 AHEAD = 4
@@ -33,15 +32,13 @@ SUCCESS = "_SUCCESS"
 _UNFINISHED = "_unfinished"
 """Name of the folder in which files are written; readers of a folder pass over names with an underscore."""
 _POLL_SECONDS = 0.2
+"""Time after which a wait looks whether it was interrupted: some packages' handlers let waits go on."""
 
 _PAIRS = pa.schema([("left_id", pa.int64()), ("right_id", pa.int64()), ("distance", pa.float64())])
 _ROWS = pa.schema([("id", pa.int64())])
 
-Sink = Callable[[str, bool], "AbstractContextManager[Destination]"]
-"""Opens what pairs are written to: of its place, and of whether rows come in place of pairs."""
 
-
-class Destination:
+class Sink:
     """What files are written for.
 
     Parameters
@@ -55,7 +52,7 @@ class Destination:
 
 
 @contextmanager
-def delta_table(to: str, gives_rows: bool) -> Iterator[Destination]:
+def delta_table(to: str, gives_rows: bool) -> Iterator[Sink]:
     """Replace a Delta table by files that come one after the other; see :class:`GrowingTable`."""
     into = _target(uris.parse_table_uri(to, "to"), gives_rows)
     transactions.check_replaceable(into)
@@ -66,15 +63,17 @@ def delta_table(to: str, gives_rows: bool) -> Iterator[Destination]:
         table.add([file])
 
     with table.deleted_on_error():
-        yield Destination(into, add)
+        yield Sink(into, add)
     table.complete(files)
 
 
 @contextmanager
-def parquet_folder(to: str, gives_rows: bool) -> Iterator[Destination]:
+def parquet_folder(to: str, gives_rows: bool) -> Iterator[Sink]:
     """Fill an empty folder with Parquet files, each of which is whole as soon as it is there."""
     place = uris.parse_table_uri(to, "to")
     filesystem, root = uris.filesystem_of(place)
+    if filesystem.get_file_info(root).type == pafs.FileType.File:
+        raise ArgumentError(f"to must be a folder, and {to} is a file")
     found = filesystem.get_file_info(pafs.FileSelector(root, allow_not_found=True))
     if found:
         raise ArgumentError(
@@ -87,17 +86,20 @@ def parquet_folder(to: str, gives_rows: bool) -> Iterator[Destination]:
             filesystem.move(f"{root}/{_UNFINISHED}/{file.path}", f"{root}/{file.path}")
 
     try:
-        yield Destination(into, add)
+        yield Sink(into, add)
     finally:
-        if filesystem.get_file_info(f"{root}/{_UNFINISHED}").type == pafs.FileType.Directory:
+        with suppress(OSError):  # it may not be there; and readers pass over it
             filesystem.delete_dir(f"{root}/{_UNFINISHED}")
     with uris.writing(f"{root}/{SUCCESS}"):
         filesystem.create_dir(root, recursive=True)
         filesystem.open_output_stream(f"{root}/{SUCCESS}").close()
 
 
-SINKS: dict[str, Sink] = {"delta": delta_table, "parquet": parquet_folder}
-"""Kinds of places that pairs are written to."""
+KINDS: dict[str, Callable[[str, bool], AbstractContextManager[Sink]]] = {
+    "delta": delta_table,
+    "parquet": parquet_folder,
+}
+"""What opens a sink: of its place, and of whether rows come in place of pairs."""
 
 
 def _target(location: str, gives_rows: bool) -> Target:
@@ -113,21 +115,21 @@ class Writer:
 
     Parameters
     ----------
-    to : where they are written.
+    sink : where they are written.
     seconds : a file is ended at the latest after so many.
     """
 
-    def __init__(self, to: Destination, seconds: float) -> None:
-        self._to, self._seconds = to, seconds
+    def __init__(self, sink: Sink, seconds: float) -> None:
+        self._sink, self._seconds = sink, seconds
         self._queue: Queue[pa.RecordBatch | None] = Queue(AHEAD)
         self._has_ended = False
-        self._stopped = threading.Event()
+        self._stopped, self._has_written = threading.Event(), threading.Event()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._write_all, name="epsjoin-drain", daemon=True)
 
-    def put(self, batch: Pairs | Rows | None) -> None:
+    def put(self, batch: Pairs | Rows | None, lonely_side: int | None = None) -> None:
         """Hand over a batch, None for the end; waits while enough of them wait, raises what went wrong."""
-        rows = None if batch is None else to_rows(batch)
+        rows = None if batch is None else to_rows(batch, lonely_side)
         while self._error is None:
             try:
                 return self._queue.put(rows, timeout=_POLL_SECONDS)
@@ -140,24 +142,40 @@ class Writer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        interrupt: BaseException | None = None
         if kind is None:
-            self.put(None)
-        else:
+            try:
+                self.put(None)
+                while not self._has_written.wait(_POLL_SECONDS):
+                    pass
+            except BaseException as error:  # noqa: BLE001 - raised below, once the thread has ended
+                interrupt = error
+        while not self._has_written.is_set():  # a thread whose join is interrupted is taken for ended
             self._stopped.set()
+            try:
+                self._has_written.wait(_POLL_SECONDS)
+            except KeyboardInterrupt as error:
+                interrupt = error
         self._thread.join()
+        if interrupt is not None:
+            raise interrupt
         if kind is None and self._error is not None:
             raise self._error
 
     def _write_all(self) -> None:
         try:
             while not self._has_ended:
-                file = self._to.into.write(self._rows_of_a_file())
+                file = self._sink.into.write(self._rows_of_a_file())
+                if self._stopped.is_set():
+                    return
                 if file is not None:
-                    self._to.add(file)
+                    self._sink.add(file)
         except _StoppedError:
             pass
         except BaseException as error:  # noqa: BLE001 - raised where batches are put
             self._error = error
+        finally:
+            self._has_written.set()
 
     def _rows_of_a_file(self) -> Iterator[pa.RecordBatch]:
         begun, n_rows = time.monotonic(), 0
@@ -177,13 +195,18 @@ class Writer:
             yield batch
 
 
-def to_rows(batch: Pairs | Rows) -> pa.RecordBatch:
-    """A batch with the columns ``left_id``, ``right_id`` and ``distance``, or ``id``; null for no partner."""
+def to_rows(batch: Pairs | Rows, lonely_side: int | None) -> pa.RecordBatch:
+    """A batch with the columns ``left_id``, ``right_id`` and ``distance``, or ``id``; null for no partner.
+
+    Parameters
+    ----------
+    lonely_side : 0 if left rows have no partner, 1 if right rows have none; None: all are pairs. An id may be
+        that of nobody, so that the batch itself does not tell.
+    """
     if isinstance(batch, Rows):
         return pa.record_batch({"id": batch.left})
-    alone = np.isnan(batch.distance)
-    columns: Sequence[pa.Array] = [
-        *(pa.array(ids, mask=alone & (ids == NO_ROW)) for ids in (batch.left, batch.right)),
-        pa.array(batch.distance, mask=alone),
-    ]
+    columns = [pa.array(column) for column in batch]
+    if lonely_side is not None:
+        n = len(batch.left)
+        columns[1 - lonely_side], columns[2] = pa.nulls(n, pa.int64()), pa.nulls(n, pa.float64())
     return pa.record_batch(columns, _PAIRS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats
+from epsjoin.local.arguments import as_number
 from epsjoin.local.cluster.hdbscan import hdbscan
 from epsjoin.sklearn.parameters import MetricParameters
 
@@ -126,7 +128,7 @@ class HDBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
         ------
         ArgumentError
             A parameter is not allowed, the metric is not defined for a point, or the points without missing
-            and infinite values are fewer than ``min_samples``. It is a ValueError, too.
+            and infinite values are fewer than ``min_samples``, but not none. It is a ValueError, too.
         ValueError, TypeError
             scikit-learn's own checks refuse X.
         """
@@ -189,6 +191,8 @@ class HDBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
             The estimator is not fitted.
         """
         check_is_fitted(self)
+        if not 0.0 < as_number(cut_distance) < math.inf:
+            raise ArgumentError(f"cut_distance must be a finite number above 0, not {cut_distance!r}")
         return self._of_all(self._found.labels_at(cut_distance, min_cluster_size))
 
     def _of_all(self, labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

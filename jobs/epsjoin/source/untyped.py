@@ -97,7 +97,7 @@ class FoundColumns:
 
     def require_all(self, source: SourceContract) -> None:
         """Refuse the file unless it has each column of the contract exactly once; see :meth:`require`."""
-        optional = {column.in_file for column in source.columns if not column.required}
+        optional = {c.in_file for c in source.columns if not c.required and c.name not in source.coordinates}
         self.require([column.in_file for column in source.columns], optional=optional)
 
     def require(self, wanted: Sequence[str], *, optional: Container[str] = ()) -> None:

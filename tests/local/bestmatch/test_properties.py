@@ -169,8 +169,8 @@ def test_bestmatch_join__of_equal_rows_is_refused_with_the_number():
 def test_bestmatch_join__that_is_surely_too_large_is_refused_before_it_begins(monkeypatch):
     monkeypatch.setattr(Filter, "_join", lambda *_: pytest.fail("the join has begun"))
     same = np.ones((300, 2))
-    with pytest.raises(BudgetError, match=r"more than max_candidates = 40000 candidates; about 9e\+04"):
-        bestmatch_join(same, same, 1.0, max_candidates=40_000)
+    with pytest.raises(BudgetError, match=r"more than max_candidates = 8000 candidates; about 9e\+04"):
+        bestmatch_join(same, same, 1.0, max_candidates=8_000)
 
 
 @pytest.mark.parametrize("how", ["left", "right", "outer", "inner"])

@@ -54,8 +54,11 @@ def test_bestmatch_join__of_times_is_that_of_their_seconds():
     ("times", "says"),
     [
         ([["2020-01-01", "NaT"]], "left: the time in row 0, column 1 is missing; leave such rows out"),
-        (np.array([["2020-01"]], "M8[M]"), r"must be times in weeks or a shorter unit, not datetime64\[M\]"),
-        (np.array([[1]], "m8[25s]"), r"weeks or a shorter unit, not timedelta64\[25s\]"),
+        (
+            np.array([["2020-01"]], "M8[M]"),
+            r"in units from weeks to nanoseconds, not datetime64\[M\]",
+        ),
+        (np.array([[1]], "m8[25s]"), r"from weeks to nanoseconds, not timedelta64\[25s\]"),
         (np.array(["2020-01-01"], "M8[s]"), r"left must have the shape \(n, d\)"),
     ],
 )

@@ -374,6 +374,18 @@ def test_push__after_which_too_many_pairs_would_wait_is_refused_and_takes_nothin
     assert len(stream.finish().left) == 100
 
 
+def test_push__counts_only_pairs_that_wait_once_it_is_taken() -> None:
+    stream = BestmatchStream([1.0], max_candidates=1)
+    for at in (0.0, 10.0, 20.0):
+        stream.push_left([[at]])
+        stream.push_right([[at]])  # the pair before is final now
+    recent = BestmatchStream([1.0], max_age=1.0, max_candidates=4)
+    recent.push_left(np.zeros((2, 2)))
+    recent.push_right(np.zeros((2, 2)))
+    recent.push_left([[100.0, 0.0]])
+    assert len(recent.push_right([[100.0, 0.0]]).new.left) == 1
+
+
 def test_push__refuses_another_number_of_columns() -> None:
     stream = BestmatchStream(1.0)
     stream.push_left([[1.0, 2.0]])

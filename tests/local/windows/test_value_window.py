@@ -26,7 +26,7 @@ from tests.oracles import examples
 from tests.oracles.windows import NAN, Window, plain
 
 NUMBERS = st.sampled_from([0, 1, -1, 2, 2**53, 2**53 + 1, 2**63 - 1, -(2**63)]) | st.none()
-LARGE = st.integers(-(2**63), 2**63 - 1) | st.integers(2**60, 2**60 + 9)
+LARGE = st.integers(-(2**63), 2**63 - 1) | st.integers(2**60, 2**60 + 9) | st.integers(2**53 - 4, 2**53 + 4)
 FLOATS = st.sampled_from([0.0, -0.0, 1.0, 1.5, math.nan, -2.0]) | st.none()
 TEXTS = (
     st.sampled_from(["", "a", "ä", "a\0", "\ud800", "\U0001f600", "\uffff", "x" * 40, "x" * 41]) | st.none()

@@ -305,7 +305,7 @@ def test_changes__are_written_as_texts_a_few_rows_at_a_time() -> None:
 
 
 def test_compare__of_a_run_filled_in_remakes_the_next_and_the_names_from_it_on(
-    job: Job, capsys: pytest.CaptureFixture[str]
+    job: Job, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     steps = [step for step in STEPS if step != "outliers"]
     first, second, third = planted.RUNS[:3]
@@ -323,6 +323,11 @@ def test_compare__of_a_run_filled_in_remakes_the_next_and_the_names_from_it_on(
     assert others in capsys.readouterr().out
     process(job, second, ["cluster", "compare"])
     assert others not in capsys.readouterr().out, "made anew, but the same"
+    of_third = Fingerprints(job.lake, third)
+    for file in slices.files_of(job.lake, of_third.slice("cluster_names")):
+        (tmp_path / "lake" / "tiny" / "cluster_names" / file.path).write_bytes(b"damaged")
+    process(job, second, ["cluster", "compare"])
+    assert others in capsys.readouterr().out, "what nobody can read is replaced"
     assert {row["against"] for row in rows(job, third, "changes")} == {second}
     assert events(job, third) == planted.EVENTS[2]
     for run in (first, second, third):

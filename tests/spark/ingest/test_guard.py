@@ -7,11 +7,12 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from deltalake import DeltaTable
 
-from epsjoin.errors import DataRefusedError
+from epsjoin.errors import DataRefusedError, EpsjoinError
 from epsjoin.lake import held, slices, transactions
 from epsjoin.lake.fingerprints import new_fingerprint
 from epsjoin.lake.lake import Slice
@@ -240,7 +241,7 @@ def test_guard__the_next_good_snapshot_after_a_held_one_is_compared_with_the_las
 
 
 def test_guard__that_holds_a_run_which_had_come_in_leaves_all_its_tables(
-    here: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    here: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = replace(tiny(tmp_path), run=NEXT)
     write(job, NEXT, lines(999))
@@ -269,6 +270,11 @@ def test_guard__that_holds_a_run_which_had_come_in_leaves_all_its_tables(
             ingest.run(job)
         assert held.read(job.lake, NEXT) == str(refused.value), "not what was wrong with the file before"
         assert stored() == whole
+    with monkeypatch.context() as unwritable:
+        unwritable.setattr(held, "write", Mock(side_effect=EpsjoinError("held.txt cannot be written")))
+        with pytest.raises(DataRefusedError, match="are bad"):  # and another try would end in the same way
+            ingest.run(job)
+    assert "ingest: held.txt cannot be written" in capsys.readouterr().out
     write(job, NEXT, lines(100))
     ingest.run(accepting(job, "lost"))
     assert held.read(job.lake, NEXT) == ""

@@ -136,6 +136,17 @@ class Final:
         )
         return self.work.columns(done, *lonely)
 
+    def n_waiting(self, left: Side, right: Side) -> int:
+        """Number of pairs so far that are not final when the sides are these."""
+        is_final = np.ones(len(self.pairs.left), np.bool_)
+        asked = self.work.keeps
+        for is_asked, other, points in zip(
+            asked, (right, left), (self.pairs.left_points, self.pairs.right_points), strict=True
+        ):
+            if is_asked:
+                is_final &= other.is_beyond(points, self.eps)
+        return int(np.count_nonzero(~is_final))
+
     def end(self, left: Side, right: Side) -> BestPairs:
         """Return the rest, after both streams have ended."""
         return self._release(self.pairs.take(np.empty(0, np.int64)), left, right)
@@ -168,6 +179,10 @@ class Standing:
         nobody = np.empty(0, np.int64)
         new, gone = pairs.take(is_best & is_new), before.take(~is_best[: len(before.left)])
         return Changes(self.work.columns(new, nobody, nobody), self.work.columns(gone, nobody, nobody))
+
+    def n_waiting(self, left: Side, right: Side) -> int:  # noqa: ARG002  # as the other answers
+        """See :meth:`Final.n_waiting`."""
+        return len(self.pairs.left)
 
     def end(self, left: Side, right: Side) -> BestPairs:  # noqa: ARG002  # as the other answers
         """Return the whole result."""
@@ -225,6 +240,11 @@ class Recent:
         ]
         before, self._result = self._result, _Result(best.take(best.best_for > 0), *lonely)
         return Changes(self._without(self._result, before), self._without(before, self._result))
+
+    def n_waiting(self, left: Side, right: Side) -> int:
+        """See :meth:`Final.n_waiting`: pairs that are young enough."""
+        times = np.minimum(self.pairs.left_points[:, AXIS], self.pairs.right_points[:, AXIS])
+        return int(np.count_nonzero(self.key(left, right) - times <= self.max_age))
 
     def end(self, left: Side, right: Side) -> BestPairs:
         """Return the whole result."""

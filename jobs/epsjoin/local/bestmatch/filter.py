@@ -21,8 +21,9 @@ from epsjoin.local.sweep.pairs import Pairs, collect
 
 _FIRST_ROWS = 1 << 16
 """Number of left rows of the first block; its candidates tell how many rows the others should have."""
-_SURELY = 2.0
-"""How many times as many candidates as allowed must be expected to refuse a join before it begins."""
+_SURELY = 10.0
+"""How many times as many candidates as allowed must be expected to refuse a join before it begins: where few
+rows have most of them, an estimate is several times too high."""
 _SLACK = 1.0 + 1e-12
 """More than the rounding of the distance of a few columns, relative to eps."""
 _MIN_REACH, _MAX_REACH = 1e-300, 1e300

@@ -38,7 +38,7 @@ def check_rows(name: str, rows: ArrayLike) -> Floats:
 def _as_seconds(name: str, times: NDArray[np.datetime64] | NDArray[np.timedelta64]) -> Floats:
     unit, count = np.datetime_data(times.dtype)
     if count != 1 or unit not in (*_TICKS, *_SECONDS):
-        raise ArgumentError(f"{name} must be times in weeks or a shorter unit, not {times.dtype}")
+        raise ArgumentError(f"{name} must be times in units from weeks to nanoseconds, not {times.dtype}")
     fives, seconds = 5 ** _TICKS.get(unit, 0), _SECONDS.get(unit, 1)
     ticks, is_missing = times.astype(np.int64), np.isnat(times)
     # a tick is 1 / (2**p * 5**p) s: what 5**p divides is a whole number of halves, quarters, ...
@@ -48,6 +48,6 @@ def _as_seconds(name: str, times: NDArray[np.datetime64] | NDArray[np.timedelta6
         why = "is missing" if is_missing[row, column] else "is no number of seconds that float64 holds"
         raise ArgumentError(
             f"{name}: the time in row {row}, column {column} {why}; leave such rows out, or pass numbers, as "
-            "(times - times.min()) / np.timedelta64(1, 'ms')"
+            "(times - start) / np.timedelta64(1, 'ms') with one start for both sides"
         )
     return np.asarray(ticks // fives * seconds / 2.0 ** _TICKS.get(unit, 0))

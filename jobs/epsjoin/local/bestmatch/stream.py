@@ -333,7 +333,8 @@ class BestmatchStream(Generic[Answer]):
         found = no_pairs(self._d, self._orders)
         for met in other.area.query(arrived):
             found = found.add(self._pairs_of(*met))
-        self._check_room(len(self._answers.pairs.left) + len(found.left))
+        left, right = (after, other) if name == "left" else (other, after)
+        self._check_room(self._answers.n_waiting(left, right) + len(found.left))
         add_counts(self._counters, **{f"late_{name}": late})
         after.area.insert(arrived)
         return after, found

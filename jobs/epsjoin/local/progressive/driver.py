@@ -82,6 +82,11 @@ class Driver:
         return self._results.gives_rows
 
     @property
+    def lonely_side(self) -> int | None:
+        """Whose rows without a partner the batch has that was given last: 0 left, 1 right, None pairs."""
+        return self._results.lonely_side
+
+    @property
     def n_runs(self) -> int:
         """Sorted runs that wait to be merged."""
         return len(self._runs)

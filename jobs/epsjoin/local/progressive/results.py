@@ -58,6 +58,9 @@ class Results:
         self.lowest: float | None = None  # a threshold that was lowered since the join began
         self.pairs = 0
         self.before = 0  # pairs that a process before this one has given
+        self.lonely_side: int | None = (
+            None  # of the batch that was given last, 0 or 1 if its rows have no partner
+        )
 
     @property
     def gives_rows(self) -> bool:
@@ -101,10 +104,12 @@ class Results:
             ids = rows.ids[wanted & (is_right == bool(side))]
             if marks and len(ids):
                 nobody, far = np.full(len(ids), NO_ROW), np.full(len(ids), np.nan)
+                self.lonely_side = side
                 if self.gives_rows:
                     yield Rows(ids)
                 else:
                     yield Pairs(nobody, ids, far) if side else Pairs(ids, nobody, far)
+                self.lonely_side = None
 
     def give(self, met: Met, phase: str) -> Iterator[Pairs | Rows]:
         """Count pairs, mark the rows that have found a partner, and give what is asked for."""

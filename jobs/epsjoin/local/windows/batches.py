@@ -223,7 +223,7 @@ def moments_of(counts: Counts) -> Moments:
 
     Integers of which float64 does not hold all are summed as they are, in Python.
     """
-    if counts.values.dtype.kind == "i" and (np.abs(counts.values.astype(np.float64)) > 2.0**53).any():
+    if counts.values.dtype.kind == "i" and ((counts.values > 2**53) | (counts.values < -(2**53))).any():
         each = list(zip(counts.values.tolist(), counts.rows.tolist(), strict=True))
         n = sum(rows for _, rows in each)
         mean = Fraction(sum(value * rows for value, rows in each), n)
@@ -237,6 +237,8 @@ def merge_moments(one: Moments, other: Moments) -> Moments:
         return other
     if not other.n:
         return one
+    if isinstance(one.mean, Fraction) != isinstance(other.mean, Fraction):  # a float would round the other
+        one, other = (Moments(each.n, Fraction(each.mean), Fraction(each.squares)) for each in (one, other))
     n = one.n + other.n
     difference = other.mean - one.mean
     mean = one.mean + difference * other.n / n

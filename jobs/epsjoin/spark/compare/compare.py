@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from epsjoin.console import counted, say
-from epsjoin.errors import MissingSliceError, TableError, UnfitTableError
+from epsjoin.errors import DataRefusedError, MissingSliceError, TableError, UnfitTableError
 from epsjoin.findings import CHANGES
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.lake import slices, targets, transactions
@@ -198,11 +198,16 @@ def _files_if_any(lake: Lake, where: Slice) -> list[File] | None:
 
 
 def _is_other(lake: Lake, where: Slice, rows: pa.Table) -> bool:
-    """Whether the lake has other rows in a slice, whatever they were made from; not if it has no slice."""
+    """Whether the lake has other rows in a slice, whatever they were made from; not if it has no slice.
+
+    Files that cannot be read, which are about to be replaced, are other rows.
+    """
     try:
         stored = slices.read_slice(lake, replace(where, fingerprint=""), rows.column_names)
     except MissingSliceError:
         return False
+    except (TableError, DataRefusedError):
+        return True
     order = [(name, "ascending") for name in rows.column_names]
     return not stored.sort_by(order).equals(rows.cast(stored.schema).sort_by(order))
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from epsjoin.console import counted, say
 from epsjoin.contracts.sources import SourceContract
-from epsjoin.errors import DataRefusedError, NothingToDoError, TableError
+from epsjoin.errors import DataRefusedError, EpsjoinError, NothingToDoError, TableError
 from epsjoin.lake import held, schemas, slices, targets, transactions
 from epsjoin.lake.fingerprints import new_fingerprint
 from epsjoin.lake.lake import Slice
@@ -64,15 +64,21 @@ def run(job: Job) -> dict[str, float]:
         others are not touched; of a run that had come in before, none is. The sentence is kept beside the
         run's report until a snapshot comes in (:mod:`epsjoin.lake.held`).
     """
+    files = find_snapshot(job)
     try:
-        return _take_in(job)
+        return _take_in(job, files)
+    except NothingToDoError:
+        held.clear(job.lake, job.run)  # what was refused before is not the snapshot any more
+        raise
     except DataRefusedError as error:
-        held.write(job.lake, job.run, str(error))
+        try:
+            held.write(job.lake, job.run, str(error))
+        except EpsjoinError as failed:  # the refusal matters more
+            say(f"ingest: {failed}")
         raise
 
 
-def _take_in(job: Job) -> dict[str, float]:
-    files = find_snapshot(job)
+def _take_in(job: Job, files: Sequence[tuple[str, str]]) -> dict[str, float]:
     fingerprint = new_fingerprint()
     name = files[0][0] if len(files) == 1 else files[0][0].rpartition("/")[0]
     say(f"ingest: {job.lake.source.name} {job.run}: {', '.join(name for name, _ in files)}")
