@@ -16,12 +16,12 @@ from lake import DATA_SET, find_lake_uri
 
 RUN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
-PAGE, SUMMARY, HELD = "report.html", "run.json", "held.txt"
+PAGE, SUMMARY, REFUSAL = "report.html", "run.json", "refused.txt"
 
 MEDIA_TYPES = {
     PAGE: "text/html; charset=utf-8",
     SUMMARY: "application/json",
-    HELD: "text/plain; charset=utf-8",
+    REFUSAL: "text/plain; charset=utf-8",
     "clusters.png": "image/png",
     "pair_count.png": "image/png",
     "cost.png": "image/png",
@@ -29,7 +29,7 @@ MEDIA_TYPES = {
     "distances.png": "image/png",
 }
 """The files of a report, as ``write_report`` and ``write_matches`` in ``epsjoin.report`` and
-``epsjoin.lake.held`` name them."""
+``epsjoin.lake.refusals`` name them."""
 
 _PROVIDERS = {
     "s3": "apache-airflow-providers-amazon[s3fs]",
@@ -98,7 +98,7 @@ def read_summary(data_set: str, run: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def read_held(data_set: str, run: str) -> str:
+def read_refusal(data_set: str, run: str) -> str:
     """Read why the last snapshot of a run was refused; empty if it was not.
 
     Raises
@@ -106,7 +106,7 @@ def read_held(data_set: str, run: str) -> str:
     LakeError
         The lake cannot be read.
     """
-    return (read_file(data_set, run, HELD) or b"").decode(errors="replace")
+    return (read_file(data_set, run, REFUSAL) or b"").decode(errors="replace")
 
 
 def _find(data_set: str, *names: str) -> Any:

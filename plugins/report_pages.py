@@ -178,10 +178,10 @@ def _send_file(data_set: str, run: str, name: str) -> Response:
     if content is not None:
         return Response(content, media_type=report_files.MEDIA_TYPES[name])
     if name == report_files.PAGE and report_files.RUN.fullmatch(run):
-        held = report_files.read_held(data_set, run)
-        if held:
+        refusal = report_files.read_refusal(data_set, run)
+        if refusal:
             raise HTTPException(
-                404, f"There is no report of {data_set}, run {run}: its snapshot was refused. {held}"
+                404, f"There is no report of {data_set}, run {run}: its snapshot was refused. {refusal}"
             )
         raise HTTPException(
             404,
@@ -216,7 +216,7 @@ def _read_data_set(name: str, max_runs: int) -> DataSet | None:
     if not runs:
         return None
     rows = [
-        (run, report_files.read_summary(name, run), report_files.read_held(name, run))
+        (run, report_files.read_summary(name, run), report_files.read_refusal(name, run))
         for run in runs[:max_runs]
     ]
     # a run whose first snapshot is refused has no summary yet

@@ -160,7 +160,7 @@ class RunFindings(Intake):
     quality : rows of ``quality``: table, expectation, severity, success, observed; empty: not checked.
     counters : job to counter to value, from ``job_metrics``; ``seconds`` is the job's wall-clock time.
     seconds_before : job to seconds in the run before.
-    held : why the guard has held a snapshot of this run since its tables were made; empty if it has not.
+    refusal : why a snapshot of this run was refused since its tables were made; empty if none was.
     """
 
     run: str
@@ -168,7 +168,7 @@ class RunFindings(Intake):
     quality: Sequence[Row]
     counters: Mapping[str, Mapping[str, float]]
     seconds_before: Mapping[str, float]
-    held: str
+    refusal: str
 
     @property
     def broken(self) -> list[Row]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from epsjoin.commands import cli
-from epsjoin.lake import held, slices
+from epsjoin.lake import refusals, slices
 from epsjoin.lake.lake import Lake, Slice
 from tests.stored_runs import new_lake
 
@@ -97,7 +97,7 @@ def test_quarantine__of_a_run_whose_last_snapshot_was_refused_says_why(
     nothing: list[str] = []
     kinds = ((RUN, ["2  lat: not a number"]), ("2022-04-01", ["no record is in quarantine"]))
     for run, rest in (*kinds, ("2022-05-01", nothing)):
-        held.write(lake, run, "a.csv: broken gzip")
+        refusals.write(lake, run, "a.csv: broken gzip")
         assert ask(lake, run=run) == 0
         assert said(capsys)[1:3] == ["the last snapshot was refused: a.csv: broken gzip", *rest]
 

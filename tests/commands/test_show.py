@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from epsjoin.commands import cli
-from epsjoin.lake import held, slices
+from epsjoin.lake import refusals, slices
 from epsjoin.lake.lake import Lake, Slice
 from tests.stored_runs import new_lake, row, write, write_run
 
@@ -89,11 +89,11 @@ def test_show__refuses_tables_that_do_not_belong_together(
 
 def test_show__says_why_the_last_snapshot_was_refused(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     sentence = "2022-03-01.csv: broken gzip"
-    held.write(lake, RUN, sentence)
+    refusals.write(lake, RUN, sentence)
     assert show(lake) == 0
     told = "the run was made again, and its snapshot refused; this had come in before: "
     assert f"{told}{sentence}" in capsys.readouterr().out
-    held.write(lake, "2022-05-01", sentence)
+    refusals.write(lake, "2022-05-01", sentence)
     assert show(lake, "2022-05-01") == 3
     assert f"epsjoin show: the snapshot of run 2022-05-01 was refused: {sentence}" in capsys.readouterr().err
 

@@ -137,13 +137,17 @@ def test_drain__that_is_interrupted_at_its_end_waits_for_its_thread(tmp_path, mo
     def interrupt(self, batches, **how):
         file = write(self, batches, **how)
         if threading.current_thread() is not main:
-            signal.pthread_kill(main.ident, signal.SIGINT)
+            signal.pthread_kill(main.ident, signal.SIGUSR1)  # what a shell has put aside ignores SIGINT
             time.sleep(0.5)
         return file
 
     monkeypatch.setattr(Target, "write", interrupt)
-    with pytest.raises(KeyboardInterrupt), progressive_join([[0.0], [1.0]], on=Similarity(1.0)) as found:
-        found.drain(folder, kind)
+    before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt), progressive_join([[0.0], [1.0]], on=Similarity(1.0)) as found:
+            found.drain(folder, kind)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
     assert threads() == []
     assert not list(folder.rglob("*.parquet"))
     assert kind == "parquet" or not is_complete(folder, kind)

@@ -303,5 +303,5 @@ def make_example() -> Findings:
                 **{"against": "2023-05-04", "words": "the column power is new"},
             },
         ],
-        held="",
+        refusal="",
     )

@@ -165,7 +165,7 @@ def test_guard__says_what_was_held_and_accepted(example: Findings) -> None:
 
 def test_page__of_a_run_that_was_held_when_made_again_says_so_first(example: Findings, html: str) -> None:
     assert "the new snapshot was refused" not in texts_of(html)
-    html = page.render(dataclasses.replace(example, held="5 of 9 <records> are missing; mend the source"))
+    html = page.render(dataclasses.replace(example, refusal="5 of 9 <records> are missing; mend the source"))
     told = (
         "This run was made again, and the new snapshot was refused. This page shows what had come in "
         "before. 5 of 9 &lt;records&gt; are missing; mend the source"

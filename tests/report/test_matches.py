@@ -63,7 +63,7 @@ def example() -> MatchFindings:
         ],
         counters={"match": {"seconds": 2.0, "left_rows": 70.0}},
         seconds_before={},
-        held="",
+        refusal="",
         how="left",
         take="all",
         criteria=[

@@ -10,7 +10,7 @@ import pytest
 
 import report_files
 from epsjoin.findings import Findings
-from epsjoin.lake import held
+from epsjoin.lake import refusals
 from epsjoin.report.page import write_report
 from epsjoin.report.summary import summarise, to_json
 
@@ -80,7 +80,7 @@ def test_airflows_pages__find_what_is_written(
     monkeypatch.setenv("EPSJOIN_LAKE", tmp_path.as_uri())
     written = write_report(mapless, tmp_path / "beacons" / "reports" / "run=2023-06-04")
     of_matches = {"matches.png", "distances.png"}
-    assert {file.name for file in written} == set(report_files.MEDIA_TYPES) - {held.FILE} - of_matches
+    assert {file.name for file in written} == set(report_files.MEDIA_TYPES) - {refusals.FILE} - of_matches
     assert report_files.list_runs("beacons") == ["2023-06-04"]
     assert report_files.read_summary("beacons", "2023-06-04") == summarise(mapless)
     for file in written:

@@ -58,6 +58,14 @@ def test_read_document__says_why_a_value_is_refused(value: Any, reason: str) -> 
     assert read_document(OBJECT, value) == (None, reason)
 
 
+def test_read_document__of_too_many_digits_says_so_in_the_same_words_for_any_number() -> None:
+    for n in (4301, 6000):
+        text, reason = read_document(TEXT, f"[{'9' * n}]")
+        assert text is None
+        assert reason is not None
+        assert kind_of(reason) == "doc: a number has too many digits"
+
+
 def test_read_document__refuses_a_number_in_a_column_of_texts() -> None:
     assert read_document(TEXT, 3) == (None, "doc: not of type string: '3'")
 

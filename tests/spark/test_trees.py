@@ -78,9 +78,9 @@ def test_tree_join__takes_the_options_of_arrays_and_keeps_equal_trees(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"a": NaN}', "the document of id 999: text number 0 is not JSON: expected a value at character 6"),
+        ('{"a": NaN}', "the document of id 999 is not JSON: expected a value at character 6"),
         (None, "the document of id 999 is null"),
-        ("[1, 2, 3]", "the document of id 999: 1 of 1 trees have more than max_nodes = 3 nodes"),
+        ("[1, 2, 3]", "the document of id 999 has more than max_nodes = 3 nodes; leave such rows out"),
     ],
 )
 def test_tree_join__names_the_document_that_it_refuses(

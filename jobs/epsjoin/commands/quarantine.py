@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from epsjoin.console import counted, printable
-from epsjoin.lake import held, parquet, slices
+from epsjoin.lake import parquet, refusals, slices
 from epsjoin.lake.arguments import add_lake, open_stored, parse_run
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.report import words
@@ -49,7 +49,7 @@ def describe(lake: Lake, run: str, reason: str, limit: int) -> Iterator[str]:
 
     The slice is taken as it is, also that of a run that did not come in: then it says why.
     """
-    if why := held.read(lake, run):
+    if why := refusals.read(lake, run):
         yield from (f"the last snapshot was refused: {why}", "")
         if run not in slices.list_runs(lake, "quarantine"):
             return

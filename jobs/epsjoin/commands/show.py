@@ -14,7 +14,7 @@ from epsjoin.commands.clusters import describe_event
 from epsjoin.console import counted, printable
 from epsjoin.errors import MissingSliceError, UnfitTableError
 from epsjoin.findings import CHANGES, most_telling
-from epsjoin.lake import held, slices, uris
+from epsjoin.lake import refusals, slices, uris
 from epsjoin.lake.arguments import add_lake, open_stored, parse_run
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
@@ -49,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
 
 def summarise(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
     """Yield the result of a run as lines of (name, text)."""
-    inputs, why = Fingerprints(lake, run), held.read(lake, run)
+    inputs, why = Fingerprints(lake, run), refusals.read(lake, run)
     if why and run not in slices.list_runs(lake, "points"):
         raise UnfitTableError(f"the snapshot of run {run} was refused: {why}")
     if why:

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from epsjoin.contracts.times import run_before
 from epsjoin.errors import MissingSliceError, UnfitTableError
-from epsjoin.lake import slices
+from epsjoin.lake import refusals, slices
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File, read_first
 from epsjoin.pipeline import TABLES, Input, run_again, tables_up_to
@@ -218,10 +218,14 @@ class Fingerprints:
             lake = lake.partner()
         try:
             return slices.files_of(lake, of)
-        except MissingSliceError:
+        except MissingSliceError as error:
             if source.is_previous:
                 return []
-            raise
+            why = refusals.read(lake, run)
+            raise MissingSliceError(
+                f"{lake.source.name}: "
+                + (f"the snapshot of run {run} was refused: {why}" if why else str(error))
+            ) from error
 
     def _of_pass(self, table: str) -> str:
         """The fingerprint of the last pass of a job; points that an older version has stored bear none.

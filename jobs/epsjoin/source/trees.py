@@ -52,7 +52,9 @@ def read_document(column: Column, field: Any) -> tuple[str | None, str | None]:
 def _parse(text: object) -> Any:
     if not isinstance(text, str):
         raise ValueError("not of type string")
-    value = json.loads(text, object_pairs_hook=_to_object, parse_constant=_refuse_constant)
+    value = json.loads(
+        text, object_pairs_hook=_to_object, parse_constant=_refuse_constant, parse_int=_to_integer
+    )
     again = json.dumps(value, ensure_ascii=False, allow_nan=False)  # 1e999 is read as infinite
     again.encode()  # an escape may be half a surrogate pair
     return value
@@ -63,6 +65,13 @@ def _to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         raise ValueError("an object has a key twice")
     return found
+
+
+def _to_integer(digits: str) -> int:
+    try:
+        return int(digits)
+    except ValueError:  # Python's own text has the number of digits
+        raise ValueError("a number has too many digits") from None
 
 
 def _refuse_constant(_: str) -> NoReturn:

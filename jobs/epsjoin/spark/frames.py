@@ -119,7 +119,8 @@ def outliers(
     DataFrame
         One row for each row of ``frame``, the furthest out first: ``id``, ``rank`` (from 1: the largest LOF
         first, then the largest k-distance, then the smallest id), ``lof`` and ``k_distance`` (those of
-        :func:`epsjoin.lof`, whatever eps is; null if there are no k other rows), ``degree``, ``is_noise``,
+        :func:`epsjoin.lof` of the rows in the order of their ids, by which neighbours at one distance come,
+        whatever eps is; null if there are no k other rows), ``degree``, ``is_noise``,
         ``dimensions`` (the coordinates that deviate most, with their robust z-score; null beyond the first
         10,000 ranks). The frame is persisted: call ``unpersist()`` on it when you no longer need it.
 

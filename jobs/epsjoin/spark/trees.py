@@ -117,8 +117,13 @@ def _read(texts: list[str | None], ids: list[int], max_nodes: int) -> Trees:
             try:
                 check_sizes(Trees.from_json([text]), max_nodes)
             except ArgumentError as error:
-                raise DataRefusedError(f"the document of id {number}: {error}") from None
-            except BudgetError as error:
-                raise BudgetError(f"the document of id {number}: {error}") from None
+                why = str(error).removeprefix("text number 0 ")
+                raise DataRefusedError(f"the document of id {number} {why}") from None
+            except BudgetError:
+                raise BudgetError(
+                    f"the document of id {number} has more than max_nodes = {max_nodes} nodes; leave such "
+                    "rows out, or raise max_nodes: two trees take memory and time for each pair of their "
+                    "different subtrees"
+                ) from None
         raise
     return trees

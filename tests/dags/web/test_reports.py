@@ -116,7 +116,7 @@ def test_list__shows_a_held_run_with_its_sentence(viewer: TestClient, lake: Path
     write_report(lake, "beacons", "2023-05-01", SUMMARY)
     folder = lake / "beacons" / "reports" / "run=2023-06-01"
     folder.mkdir()
-    (folder / "held.txt").write_text(sentence)
+    (folder / "refused.txt").write_text(sentence)
     answer = words(viewer.get(f"{PREFIX}/").text)
     assert f"2023-06-01 – – – – – refused : {escape(sentence)} 2023-05-01 52.5141 km" in answer
     assert SUMMARY["title"] in answer, "a run that is held has no summary"
@@ -130,7 +130,7 @@ def test_list__shows_a_held_run_with_its_sentence(viewer: TestClient, lake: Path
 def test_list__shows_a_run_that_was_held_when_made_again_with_its_tables(
     viewer: TestClient, lake: Path
 ) -> None:
-    (write_report(lake, "beacons", RUN, SUMMARY) / "held.txt").write_text("too few")
+    (write_report(lake, "beacons", RUN, SUMMARY) / "refused.txt").write_text("too few")
     row = "332 60.7 % 25 of 26 expectations hold, 1 warning made again and refused : too few"
     assert row in words(viewer.get(f"{PREFIX}/").text)
 
@@ -265,7 +265,7 @@ def test_tab__says_why_there_is_no_report(
 @pytest.mark.parametrize("name", report_files.MEDIA_TYPES)
 def test_files_of_a_report__are_served_as_what_they_are(viewer: TestClient, lake: Path, name: str) -> None:
     folder = write_report(lake, "beacons", RUN, SUMMARY)
-    (folder / "held.txt").write_text("too few")
+    (folder / "refused.txt").write_text("too few")
     answer = viewer.get(f"{PREFIX}/reports/beacons/{RUN}/{name}")
     if name == "report.html":
         assert is_report(answer.text, RUN)

@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable
 
 from epsjoin.errors import DataRefusedError, EpsjoinError
-from epsjoin.lake import held, slices, transactions
+from epsjoin.lake import refusals, slices, transactions
 from epsjoin.lake.fingerprints import new_fingerprint
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.uris import filesystem_of
@@ -178,7 +178,7 @@ def test_guard__holds_an_accident_until_it_is_accepted(
         assert not has_slice(job.lake, "guard", NOW)
         return
     assert verdicts(job, NOW, "held") == expected
-    assert held.read(job.lake, NOW) == str(refused.value)
+    assert refusals.read(job.lake, NOW) == str(refused.value)
     if name == "navaids" and accident in SENTENCES:
         assert str(refused.value) == SENTENCES[accident]
     first = findings(job, NOW)
@@ -194,7 +194,7 @@ def test_guard__holds_an_accident_until_it_is_accepted(
     ingest.run(accepting(job, *expected))
     assert verdicts(job, NOW, "accepted") == expected
     assert not verdicts(job, NOW, "held")
-    assert held.read(job.lake, NOW) == ""
+    assert refusals.read(job.lake, NOW) == ""
     assert {check: row["observed"] for check, row in findings(job, NOW).items()} == {
         check: row["observed"] for check, row in first.items()
     }, "the run is compared with the same earlier run, whatever it held itself"
@@ -258,7 +258,7 @@ def test_guard__that_holds_a_run_which_had_come_in_leaves_all_its_tables(
     with pytest.raises(DataRefusedError, match=r"run again with \{\"accept\"") as refused:
         ingest.run(job)
     assert stored() == whole
-    assert held.read(job.lake, NEXT) == str(refused.value)
+    assert refusals.read(job.lake, NEXT) == str(refused.value)
     capsys.readouterr()
     check_quality(job, "input")
     assert f"run {NEXT} was made again and refused; these are its tables of before: {refused.value}" in (
@@ -268,16 +268,16 @@ def test_guard__that_holds_a_run_which_had_come_in_leaves_all_its_tables(
         Path(job.project / f"{NEXT}.csv").write_text(broken)
         with pytest.raises(DataRefusedError, match=says) as refused:
             ingest.run(job)
-        assert held.read(job.lake, NEXT) == str(refused.value), "not what was wrong with the file before"
+        assert refusals.read(job.lake, NEXT) == str(refused.value), "not what was wrong with the file before"
         assert stored() == whole
     with monkeypatch.context() as unwritable:
-        unwritable.setattr(held, "write", Mock(side_effect=EpsjoinError("held.txt cannot be written")))
+        unwritable.setattr(refusals, "write", Mock(side_effect=EpsjoinError("refused.txt cannot be written")))
         with pytest.raises(DataRefusedError, match="are bad"):  # and another try would end in the same way
             ingest.run(job)
-    assert "ingest: held.txt cannot be written" in capsys.readouterr().out
+    assert "ingest: refused.txt cannot be written" in capsys.readouterr().out
     write(job, NEXT, lines(100))
     ingest.run(accepting(job, "lost"))
-    assert held.read(job.lake, NEXT) == ""
+    assert refusals.read(job.lake, NEXT) == ""
     assert len(slices.read_slice(job.lake, Slice("points", NEXT))) == 100
 
 

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 
 from epsjoin.contracts.sources import load_source
 from epsjoin.contracts.times import run_after, run_before
-from epsjoin.errors import ContractError, DataRefusedError, TableError
-from epsjoin.lake import delta_log
+from epsjoin.errors import ContractError, DataRefusedError, MissingSliceError, TableError
+from epsjoin.lake import delta_log, refusals
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.slices import read_slice, write_slice
@@ -273,6 +273,18 @@ def test_record__that_comes_again_in_the_next_run_counts_once_and_is_refused_if_
         DataRefusedError, match="other: 1 record of run 2022-01-01 came again in run 2022-02-01"
     ):
         matched("corrected", left, corrected)
+
+
+def test_match__without_the_partners_records_names_the_partner_and_why_it_has_none(tmp_path: Path) -> None:
+    job = new_job(tmp_path, (tmp_path / "lake").as_uri())
+    write_slice(job.lake, Slice("points", RUNS[0]), LEFT[RUNS[0]])
+    with pytest.raises(MissingSliceError, match="^other: points has no slice of run 2022-01-01; run ingest"):
+        run_match(job, RUNS[0])
+    refusals.write(job.lake.partner(), RUNS[0], "half of it is missing")
+    with pytest.raises(
+        MissingSliceError, match="^other: the snapshot of run 2022-01-01 was refused: half of it"
+    ):
+        run_match(job, RUNS[0])
 
 
 def test_order__whose_partners_would_lie_in_three_runs_is_refused(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from epsjoin.console import counted, say
 from epsjoin.errors import DataRefusedError
-from epsjoin.lake import held, slices
+from epsjoin.lake import refusals, slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.windows import runs_of_window
@@ -62,7 +62,7 @@ def check_quality(job: Job, stage: str) -> dict[str, float]:
     if first:
         more = counters["errors"] - 1
         raise DataRefusedError(f"{first}{f'; and {more:.0f} more' if more else ''}; quality has them all")
-    why = held.read(lake, job.run)
+    why = refusals.read(lake, job.run)
     if why:
         say(f"quality: run {job.run} was made again and refused; these are its tables of before: {why}")
     total, warnings = counters["expectations"], counted(counters["warnings"], "warning")

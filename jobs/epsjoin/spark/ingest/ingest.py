@@ -12,7 +12,7 @@ import pyarrow as pa
 from epsjoin.console import counted, say
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError, EpsjoinError, NothingToDoError, TableError
-from epsjoin.lake import held, schemas, slices, targets, transactions
+from epsjoin.lake import refusals, schemas, slices, targets, transactions
 from epsjoin.lake.fingerprints import new_fingerprint
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File
@@ -62,17 +62,17 @@ def run(job: Job) -> dict[str, float]:
         A file is empty, broken or lacks a column; two keys share an id; too many rows are bad; or the guard
         holds the snapshot. The slices of ``quarantine`` and, by the guard, of ``guard`` are then written, the
         others are not touched; of a run that had come in before, none is. The sentence is kept beside the
-        run's report until a snapshot comes in (:mod:`epsjoin.lake.held`).
+        run's report until a snapshot comes in (:mod:`epsjoin.lake.refusals`).
     """
     files = find_snapshot(job)
     try:
         return _take_in(job, files)
     except NothingToDoError:
-        held.clear(job.lake, job.run)  # what was refused before is not the snapshot any more
+        refusals.clear(job.lake, job.run)  # what was refused before is not the snapshot any more
         raise
     except DataRefusedError as error:
         try:
-            held.write(job.lake, job.run, str(error))
+            refusals.write(job.lake, job.run, str(error))
         except EpsjoinError as failed:  # the refusal matters more
             say(f"ingest: {failed}")
         raise
@@ -114,7 +114,7 @@ def _take_in(job: Job, files: Sequence[tuple[str, str]]) -> dict[str, float]:
         slices.write_slice(job.lake, of["value_counts"], slices.table_of(job.lake, "value_counts", values))
     for table in ("digests", "points"):
         transactions.commit(job.lake, {of[table]: written})
-    held.clear(job.lake, job.run)
+    refusals.clear(job.lake, job.run)
     return _tell(job, snapshots)
 
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import MissingSliceError
 from epsjoin.findings import Findings, Row
-from epsjoin.lake import held, slices
+from epsjoin.lake import refusals, slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.names import count_names
@@ -90,7 +90,7 @@ def gather(job: Job) -> Findings:
         seconds_before=select_seconds(read_own_counters(lake, run_before), counters) if run_before else {},
         comparison=comparison,
         guard=_read_guard(lake, of["guard"]),
-        held=held.read(lake, run),
+        refusal=refusals.read(lake, run),
         alike=find_alike(
             clusters, StoredSlice.of(job, of["pairs"]), points, shown["largest_clusters"], label
         ),

@@ -19,7 +19,7 @@ from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import MissingSliceError
 from epsjoin.findings import MatchFindings, Row
 from epsjoin.kernels.arrays import Bools, Floats, Ints
-from epsjoin.lake import held, slices
+from epsjoin.lake import refusals, slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.pipeline import tables_up_to
@@ -90,7 +90,7 @@ def gather_matches(job: Job) -> MatchFindings:
         quality=slices.read_quality(lake, run),
         counters=counters,
         seconds_before=before,
-        held=held.read(lake, run),
+        refusal=refusals.read(lake, run),
         how=match.how,
         take=match.take,
         criteria=[_describe(each, place, rows) for place, each in enumerate(match.criteria)],

@@ -11,7 +11,7 @@ import pyarrow.fs as pafs
 from epsjoin.lake import uris
 from epsjoin.lake.lake import Lake
 
-FILE = "held.txt"
+FILE = "refused.txt"
 """Name of the file in the folder of the run's report."""
 
 
