@@ -168,6 +168,22 @@ def test_kneighbors__of_fitted_points_count_all_others():
     assert few.kneighbors(return_distance=False).shape == (3, 2), "as many as were used"
 
 
+def test_fitted_estimators__stay_as_they_are_when_their_points_change():
+    points = POINTS.copy()
+    fitted = [each().fit(points) for each in OURS]
+    before = [each.kneighbors_graph(OTHERS).toarray() for each in fitted[1:]]
+    within = fitted[0].radius_neighbors_graph(OTHERS).toarray()
+    points[:] = 0.0
+    assert np.array_equal(fitted[0].radius_neighbors_graph(OTHERS).toarray(), within)
+    for each, graph in zip(fitted[1:], before, strict=True):
+        assert np.array_equal(each.kneighbors_graph(OTHERS).toarray(), graph)
+
+
+def test_radius_neighbors__at_one_distance_come_by_row():
+    fitted = RadiusNeighborsTransformer(radius=1.0).fit([[1.0], [-1.0], [0.5], [1.0]])
+    assert fitted.radius_neighbors([[0.0]], return_distance=False)[0].tolist() == [2, 0, 1, 3]
+
+
 def test_fitted_estimators__stay_as_they_are_when_parameters_change():
     for fitted, ask in (
         (DBSCAN(eps=0.2).fit(POINTS), lambda each: each.predict(OTHERS)),

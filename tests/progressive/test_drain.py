@@ -251,6 +251,7 @@ def test_drain__refuses_places_with_other_content_and_folders_to_go_on_from(tmp_
         ),
         ({"to": tmp_path / "other"}, None, TableError, "is a table of other columns"),
         ({"to": tmp_path / "p", "seconds": 0}, None, ArgumentError, "seconds must be a number above 0"),
+        ({"to": tmp_path / "p", "seconds": np.inf}, None, ArgumentError, "seconds must be a number above 0"),
         ({"to": tmp_path / "p"}, tmp_path / "spill", ArgumentError, "a join with a folder spill cannot be"),
     ):
         made = progressive_join([[0.0], [1.0]], on=Similarity(1.0), spill=spill)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from epsjoin import ArgumentError, BudgetError, Closest, Own, OwnOrder, Subset, bestmatch_join
 from epsjoin.local.bestmatch import batch, candidates
+from epsjoin.local.bestmatch import filter as filter_module
 from epsjoin.local.bestmatch.best import best_of
 from epsjoin.local.bestmatch.filter import Filter
 from epsjoin.local.bestmatch.orders import orders_of
@@ -177,6 +178,10 @@ def test_bestmatch_join__that_is_surely_too_large_is_refused_before_it_begins(mo
 def test_bestmatch_join__holds_no_more_than_so_many_that_are_best_for_their_rows(monkeypatch, how):
     monkeypatch.setattr(batch, "MAX_KEPT", 900)
     assert len(bestmatch_join(np.ones((30, 2)), np.ones((30, 2)), 1.0, how).left) == 900
+    with pytest.raises(BudgetError, match="more than 900 candidates are best for their rows"):
+        bestmatch_join(np.ones((30, 2)), np.ones((31, 2)), 1.0, how)
+    monkeypatch.setattr(candidates, "BLOCK_PAIRS", 100)  # also of many blocks
+    monkeypatch.setattr(filter_module, "_FIRST_ROWS", 4)
     with pytest.raises(BudgetError, match="more than 900 candidates are best for their rows"):
         bestmatch_join(np.ones((30, 2)), np.ones((31, 2)), 1.0, how)
 

@@ -8,11 +8,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 import epsjoin.spark
@@ -27,7 +29,7 @@ from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.spark import progress
 from epsjoin.spark.job import Job
-from epsjoin.spark.join import frames, merge_join, parts
+from epsjoin.spark.join import frames, merge_join, pairs_table, parts
 from epsjoin.spark.join import running as running_module
 from epsjoin.spark.join.pairs import to_batch
 from epsjoin.spark.join.pairs_table import GrowingPairsTable
@@ -210,6 +212,23 @@ def test_look__counts_the_pairs_that_a_growing_table_had_first(
     assert estimate.low <= len(whole.left) <= estimate.high
     assert estimate.pairs == pytest.approx(len(whole.left), rel=0.05)
     assert 0.3 * len(whole.left) < np.count_nonzero(whole.distance <= fitting) <= max_pairs
+
+
+def test_growing_table__takes_new_files_when_it_is_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr(pairs_table, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    into = frames.target_at(str(tmp_path / "pairs"))
+    table, files = GrowingPairsTable(into, 10.0, None), list[File]()
+    n_files = []
+    for now[0] in (100.0, 101.0, 109.0, 110.0, 115.0, 130.0):
+        file = into.write([to_batch(Pairs(np.array([0]), np.array([1]), np.array([0.5])))])
+        assert file is not None
+        files.append(file)
+        table.grow(files)
+        n_files.append(len(DeltaTable(str(tmp_path / "pairs")).file_uris()))
+    assert n_files == [1, 1, 1, 4, 4, 6]
 
 
 def test_fitting_eps__is_not_told_where_a_part_may_have_ended_early() -> None:

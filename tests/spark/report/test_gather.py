@@ -58,6 +58,7 @@ def test_report__of_a_second_run(make_job: JobMaker, tmp_path: Path, monkeypatch
     assert [row["run"] for row in found.trends] == [BEFORE, RUN]
     assert [row["points"] for row in found.trends] == [len(rows), len(rows) + 1]
     assert found.trends[0]["clusters"] == 2
+    assert found.trends[1]["min_pts"] == job.params.min_pts
     assert found.trends[0].keys() == found.trends[1].keys()
     assert [row["seconds"] for row in found.trends] == [24.5, 24.5], "of seven steps"
     assert found.seconds_before == {name: number + 0.5 for number, name in enumerate(STEPS)}
