@@ -7,10 +7,8 @@ import json
 import os
 import re
 import runpy
-import signal
 import sqlite3
 import stat
-import subprocess
 import sys
 import time
 from contextlib import closing
@@ -21,7 +19,7 @@ import pytest
 import yaml
 
 from dags.fake_spark import REPOSITORY, FakeSpark, write_script
-from dags.scripts import BIN, alive, run
+from dags.scripts import BIN, run
 
 # --- bin/spark-cluster; tests/end_to_end/test_cluster.py starts a real one
 
@@ -282,63 +280,6 @@ def test_airflow__standalone_starts_its_services_by_this_script(fake_airflow: Pa
     (fake_airflow / "home" / "simple_auth_manager_passwords.json.generated").write_text("kept")
     lines = run("airflow", "standalone", AIRFLOW_HOME=str(fake_airflow / "home")).stdout.splitlines()
     assert lines == ["arguments: standalone", "arguments: scheduler --skip-serve-logs"]
-
-
-@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_airflow__standalone_ends_as_by_ctrl_c(asked: signal.Signals, tmp_path: Path) -> None:
-    """Airflow's own stops its services then, and by no other signal."""
-    (tmp_path / "airflow").mkdir()
-    (tmp_path / "airflow" / "__init__.py").touch()
-    (tmp_path / "airflow" / "__main__.py").write_text(
-        "import os, time\n"
-        "def main():\n"
-        "    try:\n"
-        f"        os.kill(os.getpid(), {asked})\n"
-        "        time.sleep(60)\n"
-        "    except KeyboardInterrupt:\n"
-        "        print('the services are stopped')\n"
-    )
-    done = subprocess.run(
-        [sys.executable, BIN / "standalone.py", "standalone"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        check=False,
-        timeout=50,
-    )
-    assert (done.stdout, done.stderr) == ("the services are stopped\n", "")
-
-
-def test_airflow__standalone_kills_services_that_do_not_end(tmp_path: Path) -> None:
-    """A scheduler waits for tasks that wait for an API server that has ended."""
-    (tmp_path / "airflow").mkdir()
-    (tmp_path / "airflow" / "__init__.py").touch()
-    (tmp_path / "airflow" / "__main__.py").write_text(
-        "import os, subprocess, time\n"
-        "def main():\n"
-        "    service = subprocess.Popen(['sh', '-c', 'trap : TERM; sleep 600 & echo $!; wait; wait'])\n"
-        "    try:\n"
-        "        time.sleep(1)\n"
-        f"        os.kill(os.getpid(), {signal.SIGTERM})\n"
-        "        time.sleep(60)\n"
-        "    except KeyboardInterrupt:\n"
-        "        service.terminate()\n"
-        "        print('stopped by', service.wait())\n"
-    )
-    script = (BIN / "standalone.py").read_text()
-    soon = script.replace("STOP_SECONDS = 60", "STOP_SECONDS = 1")
-    assert soon != script
-    done = subprocess.run(
-        [sys.executable, "-c", soon, "standalone"],
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(tmp_path)},
-        check=False,
-        timeout=50,
-    )
-    task, said = done.stdout.splitlines()
-    assert (said, done.stderr) == (f"stopped by {-signal.SIGKILL}", "")
-    assert not alive(int(task)), "what the service has started is killed, too"
 
 
 def test_airflow__standalone_asks_for_a_password_that_it_says_once_and_nobody_else_can_read(

@@ -1,0 +1,74 @@
+"""``bin/standalone.py``: its services end with it, however it is asked to end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from textwrap import dedent, indent
+
+import pytest
+
+from dags.scripts import BIN, alive
+
+SCRIPT = (BIN / "standalone.py").read_text()
+
+
+def run_standalone(
+    script: str, folder: Path, starts: str, ends: str, asked: signal.Signals
+) -> subprocess.CompletedProcess[str]:
+    """Run the script with an Airflow of which it is asked to end, once ``starts`` has run."""
+    (folder / "airflow").mkdir()
+    (folder / "airflow" / "__init__.py").touch()
+    (folder / "airflow" / "__main__.py").write_text(
+        dedent(f"""
+            import os, subprocess, time
+
+            def main():
+                {starts}
+                try:
+                    os.kill(os.getpid(), {asked.value})
+                    time.sleep(60)
+                except KeyboardInterrupt:
+            """)
+        + indent(dedent(ends), " " * 8)
+    )
+    return subprocess.run(
+        [sys.executable, "-c", script, "standalone"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(folder)},
+        check=False,
+        timeout=50,
+    )
+
+
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_standalone__ends_as_by_ctrl_c(asked: signal.Signals, tmp_path: Path) -> None:
+    """Airflow's own stops its services then, and by no other signal."""
+    done = run_standalone(SCRIPT, tmp_path, "pass", "print('the services are stopped')", asked)
+    assert (done.stdout, done.stderr) == ("the services are stopped\n", "")
+
+
+def test_standalone__kills_services_that_do_not_end(tmp_path: Path) -> None:
+    """A scheduler waits for tasks that wait for an API server that has ended."""
+    soon = SCRIPT.replace("STOP_SECONDS = 60", "STOP_SECONDS = 1")
+    assert soon != SCRIPT
+    shell = "trap : TERM; echo ready; sleep 600 & echo $!; wait; wait"
+    done = run_standalone(
+        soon,
+        tmp_path,
+        f"service = subprocess.Popen(['sh', '-c', '{shell}'], stdout=subprocess.PIPE, text=True); "
+        "service.stdout.readline()",
+        """
+        service.terminate()
+        print(service.stdout.readline(), end='')
+        print('stopped by', service.wait())
+        """,
+        signal.SIGTERM,
+    )
+    task, said = done.stdout.splitlines()
+    assert (said, done.stderr) == (f"stopped by {-signal.SIGKILL}", "")
+    assert not alive(int(task)), "what the service has started is killed, too"
