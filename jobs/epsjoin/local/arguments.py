@@ -18,6 +18,8 @@ from epsjoin.kernels.ranges import Ranges, in_one_range
 
 _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 """Types of the objects that are points' coordinates."""
+_NO_NUMBERS = (bool, np.timedelta64)
+"""Types that Python or NumPy takes for integers; a duration would lose its unit."""
 MOST_COLUMNS = 1 << 32
 """Largest number of columns that a caller may ask for; of 2**60 NumPy makes not even an empty array."""
 _MOST = 2**63 - 1
@@ -125,7 +127,7 @@ def check_count(name: str, value: object, least: int = 1, most: float = _MOST) -
     ArgumentError
         The value is not a whole number, or not in this range.
     """
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+    if isinstance(value, _NO_NUMBERS) or not isinstance(value, (int, np.integer)) or value < least:
         raise ArgumentError(f"{name} must be a whole number, at least {least}, not {value!r}")
     if value > most:  # which may have more digits than Python prints
         raise ArgumentError(f"{name} must be a whole number of at most {most:,}, not a larger one")
@@ -193,11 +195,12 @@ def check_dimensions(**tables: int) -> None:
 def as_number(value: object) -> float:
     """Return a real number as a float, NaN for all else: NaN fails every comparison with a limit.
 
-    A bool is no number; an array without dimensions is what it holds; an integer beyond float64 is infinite.
+    A bool is no number, nor is a duration; an array without dimensions is what it holds; an integer beyond
+    float64 is infinite.
     """
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
-    if isinstance(value, bool) or not isinstance(value, (numbers.Real, Decimal)):
+    if isinstance(value, _NO_NUMBERS) or not isinstance(value, (numbers.Real, Decimal)):
         return math.nan
     try:
         return float(value)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epsjoin import ArgumentError, BestmatchStream, bestmatch_join
+from epsjoin import ArgumentError, BestmatchStream, Closest, Punctuated, bestmatch_join
 from epsjoin.local.bestmatch.rows import check_rows
 from oracles import examples
 
@@ -48,6 +48,53 @@ def test_bestmatch_join__of_times_is_that_of_their_seconds():
     expected = bestmatch_join(*order, eps=[5.0, 90.0])
     found = [pair for part in (*parts, stream.finish()) for pair in zip(part.left, part.right, strict=True)]
     assert sorted(found) == sorted(zip(expected.left, expected.right, strict=True))
+
+
+def test_bestmatch_join__of_times_takes_durations_as_eps():
+    times = np.array([[0, 0], [50, 0], [130, 0]], "M8[s]")
+    expected = bestmatch_join(times, times[1:], eps=[60.0, 2.0])
+    for eps in ([np.timedelta64(1, "m"), np.timedelta64(2000, "ms")], np.array([60_000, 2000], "m8[ms]")):
+        assert np.array_equal(bestmatch_join(times, times[1:], eps=eps).values, expected.values)
+        assert Closest(0, eps=eps[0]).eps == 60.0
+    assert expected.right.tolist() == [0, 0, 1]
+    for wrong in (np.datetime64("1970-01-01T00:01"), np.timedelta64(1, "M"), np.timedelta64("NaT")):
+        with pytest.raises(ArgumentError, match="eps"):
+            Closest(0, eps=wrong)
+
+
+def test_bestmatch__refuses_times_beside_numbers_and_durations():
+    times = np.array([[1], [2]], "M8[s]")
+    durations, numbers, nothing = times.astype("m8[s]"), [[1.0], [2.0]], np.empty((0, 1))
+    for left, right, says in (
+        (times, durations, "right must hold times as left, not durations"),
+        (times, numbers, "right must hold times as left, not numbers"),
+        (numbers, durations, "right must hold numbers as left, not durations"),
+    ):
+        with pytest.raises(ArgumentError, match=says):
+            bestmatch_join(left, right, 1.0)
+        stream = BestmatchStream(1.0)
+        stream.push_right(nothing)
+        stream.push_left(left)
+        with pytest.raises(
+            ArgumentError, match=f"{says[:5]} rows{says[5:]}".replace("left", "the rows before")
+        ):
+            stream.push_right(right)
+        stream.push_right(left)  # nothing of the refused push was taken
+    assert len(bestmatch_join(times, nothing, 1.0).left) == 2
+
+
+def test_stream__takes_a_time_for_a_punctuation_and_a_duration_for_an_age():
+    times = np.array([["2020-01-01T00:00:01", "2020-01-01T00:00:03"]], "M8[s]")
+    stream = BestmatchStream(2.0, left_order=Punctuated(), right_order=Punctuated())
+    assert len(stream.push_left(times).left) == 0
+    assert len(stream.punctuate_right(np.datetime64("2020-01-01T00:00:03.500")).left) == 1
+    with pytest.raises(ArgumentError, match="must be a number or a time, not 'noon'"):
+        stream.punctuate_left("noon")
+    for age, is_young in ((np.timedelta64(1, "m"), True), (60.0, True), (np.timedelta64(59, "s"), False)):
+        stream = BestmatchStream(2.0, max_age=age)
+        stream.push_left(times)
+        later = stream.push_right(times + np.array([[60, 0]], "m8[s]"))
+        assert (len(later.new.left) == 1) is is_young
 
 
 @pytest.mark.parametrize(

@@ -338,7 +338,7 @@ def test_stream__that_ends_early_or_never_begins_leaves_the_rest_unmatched() -> 
             "left_order must be Sorted, Within, ReadAhead or Punctuated",
         ),
         (lambda: BestmatchStream(1.0, max_age=-1), "max_age must be a finite number of at least 0, not -1"),
-        (lambda: BestmatchStream(1.0).punctuate_left(math.nan), "a punctuation must be a number, not nan"),
+        (lambda: BestmatchStream(1.0).punctuate_left(math.nan), "must be a number or a time, not nan"),
         (
             lambda: BestmatchStream(1.0).push_left([[math.nan]]),
             "left rows must be finite; row 0, column 0 is nan",

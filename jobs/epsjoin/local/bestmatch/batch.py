@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 
 from epsjoin.errors import BudgetError
 from epsjoin.kernels.arrays import Bools, Bytes, Floats, Ints
-from epsjoin.local.arguments import check_choice, check_count, check_dimensions
+from epsjoin.local.arguments import as_array, check_choice, check_count, check_dimensions
 from epsjoin.local.bestmatch.best import best_of
 from epsjoin.local.bestmatch.candidates import Candidates, join_blocks, within_blocks
 from epsjoin.local.bestmatch.nearest import nearest_rows
 from epsjoin.local.bestmatch.orders import Closest, Order, Own, Subset, masks_of, orders_of
-from epsjoin.local.bestmatch.rows import check_rows
+from epsjoin.local.bestmatch.rows import check_kinds, check_rows, kind_of
 from epsjoin.local.bestmatch.take import one_of
 from epsjoin.local.join.arrays import NO_ROW
 from epsjoin.local.sweep.sweeping import Counters, add_counts, check_counters, check_n_jobs
@@ -71,9 +71,10 @@ def bestmatch_join(
     Parameters
     ----------
     left, right : (n, d) and (m, d) arrays of finite floats or integers, as for :func:`epsjoin.join`, or of
-        datetime64, which are seconds then; not modified.
+        datetime64 or timedelta64, both of one kind, which are seconds then; not modified.
     eps : with one criterion per column, the largest ``|l - r|`` that is allowed: one number for all columns,
-        or (d,), one for each. 0 asks for equal values, infinity for any. None where ``orders`` are given.
+        or (d,), one for each; of times, seconds or timedelta64. 0 asks for equal values, infinity for any.
+        None where ``orders`` are given.
     how : "left", the default: the best matches of each left row, and the left rows without a candidate.
         "right": the same of the right rows. "outer": what is best for its left row or for its right row, and
         all rows without a candidate. "inner": the candidates that no candidate of any row dominates; mostly
@@ -132,7 +133,9 @@ def bestmatch_join(
     check_choice("take", take, MATCH_TAKE)
     max_candidates, threads = check_count("max_candidates", max_candidates, 0), check_n_jobs(n_jobs)
     counted = check_counters(counters)
+    left, right = as_array("left", left), as_array("right", right)
     x, y = check_rows("left", left), check_rows("right", right)
+    check_kinds("right", kind_of(right), "left", kind_of(left))
     check_dimensions(left=x.shape[1], right=y.shape[1])
     criteria = orders_of(eps, orders, x.shape[1])
     for order in criteria:

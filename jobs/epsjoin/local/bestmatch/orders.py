@@ -15,6 +15,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats
 from epsjoin.kernels.dominance import Masks
 from epsjoin.local.arguments import as_array, as_number
+from epsjoin.local.bestmatch.rows import seconds_of
 from epsjoin.local.metric import Metric, get_metric
 
 PairRows = tuple[Floats, Floats]
@@ -29,7 +30,7 @@ class Closest:
     ----------
     columns : the column that is compared, or several, counted from 0.
     eps : threshold of the distance in its own unit: above 0; 0, where the columns must be equal; or infinite,
-        the default, where every distance is allowed.
+        the default, where every distance is allowed. Of times, seconds or a timedelta64.
     metric : metric of the distance, see :func:`epsjoin.get_metric`; by default ``|l - r|`` of one column, and
         "euclidean" of several.
 
@@ -78,7 +79,7 @@ class Closest:
 
 
 def _check_eps(eps: object, metric: Metric | None) -> float:
-    number = as_number(eps)
+    number = as_number(eps) if metric is not None else seconds_of("eps", eps)
     if not number >= 0:
         raise ArgumentError(f"eps must be a number of at least 0, which may be infinite, not {eps!r}")
     if metric is not None and 0 < number < math.inf:
@@ -194,7 +195,7 @@ def orders_of(eps: float | ArrayLike | None, orders: Sequence[Order] | None, d: 
     if orders is None:
         given = as_array("eps", eps)  # type: ignore[arg-type]  # not None, as was asked above
         each = np.broadcast_to(given, (d,)) if given.ndim == 0 else given
-        if each.shape != (d,) or each.dtype.kind not in "fiu":
+        if each.shape != (d,) or each.dtype.kind not in "fium":
             raise ArgumentError(f"eps must be one number, or one per column ({d}), not {eps!r}")
         return tuple(Closest(column, eps=each[column]) for column in range(d))
     if not isinstance(orders, Iterable):

@@ -2,17 +2,55 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats
-from epsjoin.local.arguments import as_array, check_points
+from epsjoin.local.arguments import as_array, as_number, check_points
 
 _TICKS = {"ms": 3, "us": 6, "ns": 9}
 """Powers of ten by which the units of NumPy's times divide a second, of those that do."""
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "D": 86_400, "W": 604_800}
 """Seconds of the other units; months and years have no number of them."""
+
+
+def kind_of(values: NDArray[Any]) -> str | None:
+    """Return what rows hold: "times", "durations" or "numbers"; None where there are none."""
+    return {"M": "times", "m": "durations"}.get(values.dtype.kind, "numbers") if values.size else None
+
+
+def check_kinds(name: str, kind: str | None, other: str, expected: str | None) -> None:
+    """Check that rows are of the kind of other ones, as a difference of the two means nothing otherwise.
+
+    Parameters
+    ----------
+    name, kind : the rows, for the message, and what they hold, as :func:`kind_of` says.
+    other, expected : the other ones.
+
+    Raises
+    ------
+    ArgumentError
+        They are of another kind.
+    """
+    if kind is not None and expected is not None and kind != expected:
+        raise ArgumentError(f"{name} must hold {expected} as {other}, not {kind}")
+
+
+def seconds_of(name: str, value: object, kinds: str = "m") -> float:
+    """Return a number, or a duration in seconds; NaN for all else, as :func:`as_number` does.
+
+    Parameters
+    ----------
+    name, value : name of the argument, for the messages, and its value.
+    kinds : NumPy's letters of what else may be given: "m" for a duration, "M" for a time, which becomes the
+        seconds since 1970.
+    """
+    if isinstance(value, (np.datetime64, np.timedelta64)) and value.dtype.kind in kinds:
+        return float(check_rows(name, np.array([[value]]))[0, 0])
+    return as_number(value)
 
 
 def check_rows(name: str, rows: ArrayLike) -> Floats:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.local.arguments import (
-    as_number,
+    as_array,
     check_choice,
     check_count,
     check_lengths,
@@ -27,7 +27,7 @@ from epsjoin.local.bestmatch.answers import Changes, Final, Recent, Standing, Wo
 from epsjoin.local.bestmatch.batch import BestPairs
 from epsjoin.local.bestmatch.candidates import Candidates
 from epsjoin.local.bestmatch.orders import Closest, Order, Subset, orders_of
-from epsjoin.local.bestmatch.rows import check_rows
+from epsjoin.local.bestmatch.rows import check_kinds, check_rows, kind_of, seconds_of
 from epsjoin.local.bestmatch.waiting import AXIS, Side, StreamArea, StreamPairs, StreamRows, no_pairs
 from epsjoin.local.bestmatch.watermarks import Punctuated, Sorted, Watermark
 from epsjoin.local.sweep.sweeping import Counters, add_counts, check_counters
@@ -169,13 +169,14 @@ class BestmatchStream(Generic[Answer]):
         for name, order in (("left_order", left_order), ("right_order", right_order)):
             if not isinstance(order, (Sorted, watermarks.Within, watermarks.ReadAhead, Punctuated)):
                 raise ArgumentError(f"{name} must be Sorted, Within, ReadAhead or Punctuated, not {order!r}")
-        if max_age is not None and not 0.0 <= as_number(max_age) < math.inf:
+        if max_age is not None and not 0.0 <= seconds_of("max_age", max_age) < math.inf:
             raise ArgumentError(f"max_age must be a finite number of at least 0, not {max_age!r}")
         self._late, self._counters = late, check_counters(counters)
         self._max_candidates = check_count("max_candidates", max_candidates)
         self._given = eps, orders, max_age
         self._how: str = how
         self._is_finished = self._has_begun = False
+        self._kind: str | None = None
         marks = Watermark(left_order), Watermark(right_order)
         self._begin(_least_dimensions(eps, orders, max_age), *marks)
 
@@ -185,6 +186,7 @@ class BestmatchStream(Generic[Answer]):
         Parameters
         ----------
         rows : (n, d) array as for :func:`bestmatch_join`, in the order in which the rows came; n may be 0.
+            The rows of both streams are all numbers, all times, or all durations.
         ids : (n,) integers that name the rows in the answers; by default the rows of each stream are numbered
             as they come. They should be distinct, which is not checked. For ids of another type leave them
             out: ``names[done.left]``.
@@ -198,8 +200,8 @@ class BestmatchStream(Generic[Answer]):
         Raises
         ------
         ArgumentError
-            The rows have another number of columns than before, or a value is NaN or infinite; the stream is
-            finished.
+            The rows have another number of columns than before, or are times where others were numbers, or a
+            value is NaN or infinite; the stream is finished.
         DataRefusedError
             A row is late, and such rows are refused. Nothing of the push was taken then: it may come again,
             without the row.
@@ -215,12 +217,12 @@ class BestmatchStream(Generic[Answer]):
         self._right, found = self._arrive("right", rows, ids)
         return self._answer(found)
 
-    def punctuate_left(self, value: float) -> Answer:
+    def punctuate_left(self, value: float | np.datetime64 | np.timedelta64) -> Answer:
         """Take the promise that no later left row is at or below a value; infinity ends the left stream.
 
         Parameters
         ----------
-        value : any number; one below the watermark says nothing new.
+        value : any number, or a time where rows are times; one below the watermark says nothing new.
 
         Returns
         -------
@@ -230,12 +232,12 @@ class BestmatchStream(Generic[Answer]):
         Raises
         ------
         ArgumentError
-            The value is not a number; the stream is finished.
+            The value is not a number or a time; the stream is finished.
         """
         self._left = replace(self._left, mark=self._left.mark.punctuate(self._check_value(value)))
         return self._answer(no_pairs(self._d, self._orders))
 
-    def punctuate_right(self, value: float) -> Answer:
+    def punctuate_right(self, value: float | np.datetime64 | np.timedelta64) -> Answer:
         """Take the promise that no later right row is at or below a value; see :meth:`punctuate_left`."""
         self._right = replace(self._right, mark=self._right.mark.punctuate(self._check_value(value)))
         return self._answer(no_pairs(self._d, self._orders))
@@ -277,7 +279,7 @@ class BestmatchStream(Generic[Answer]):
                 "Subset holds the marks of two whole tables, not those of a stream; "
                 "an OwnOrder may compare marks that are columns"
             )
-        reach = self._reach() if max_age is None else float(max_age)
+        reach = self._reach() if max_age is None else seconds_of("max_age", max_age)
         self._left, self._right = (
             Side(
                 name, mark, StreamArea(d, self._orders, reach, is_left, self._max_candidates, self._counters)
@@ -310,15 +312,17 @@ class BestmatchStream(Generic[Answer]):
 
     def _check_value(self, value: object) -> float:
         self._check_open()
-        number = as_number(value)
+        number = seconds_of("a punctuation", value, "mM")
         if math.isnan(number):
-            raise ArgumentError(f"a punctuation must be a number, not {value!r}")
+            raise ArgumentError(f"a punctuation must be a number or a time, not {value!r}")
         return number
 
     def _arrive(self, name: str, rows: ArrayLike, ids: ArrayLike | None) -> tuple[Side, StreamPairs]:
         """Check the next rows of a side; return the side with them, and the pairs that they make."""
         self._check_open()
-        points = check_rows(f"{name} rows", rows)
+        array = as_array(f"{name} rows", rows)
+        points, kind = check_rows(f"{name} rows", array), kind_of(array)
+        check_kinds(f"{name} rows", kind, "the rows before", self._kind)
         if not self._has_begun:
             self._begin(points.shape[1], self._left.mark, self._right.mark)
             self._has_begun = True
@@ -337,6 +341,7 @@ class BestmatchStream(Generic[Answer]):
         self._check_room(self._answers.n_waiting(left, right) + len(found.left))
         add_counts(self._counters, **{f"late_{name}": late})
         after.area.insert(arrived)
+        self._kind = self._kind or kind
         return after, found
 
     def _check_room(self, n_waiting: int) -> None:
