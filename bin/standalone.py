@@ -12,7 +12,7 @@ from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
-import psutil
+import psutil  # type: ignore[import-untyped]  # as it comes
 from airflow.__main__ import main
 
 STOP_SECONDS = 60

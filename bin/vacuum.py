@@ -32,10 +32,15 @@ def main() -> None:
     """Delete the files of the lake that the command line names."""
     parser = argparse.ArgumentParser(prog="bin/vacuum.py", description=__doc__.partition("\n")[0])
     parser.add_argument("lake", metavar="LAKE", help="URI of the lake, file:///...")
-    parser.add_argument(
-        "days", metavar="DAYS", type=int, help="age of the files, 7 or more; longer than any job takes"
+    age = parser.add_mutually_exclusive_group(required=True)
+    age.add_argument(
+        "days",
+        metavar="DAYS",
+        type=int,
+        nargs="?",
+        help="age of the files, 7 or more; longer than any job takes",
     )
-    parser.add_argument(
+    age.add_argument(
         "--now",
         action="store_true",
         help="files of any age, to have records gone for good; only while no job runs",
@@ -44,7 +49,7 @@ def main() -> None:
     uri = urlsplit(arguments.lake)
     if uri.scheme != "file":
         parser.error(f"{arguments.lake} is not on this machine: vacuum its tables by deltalake")
-    if arguments.days < MIN_DAYS:
+    if not arguments.now and arguments.days < MIN_DAYS:
         parser.error(f"DAYS must be {MIN_DAYS} or more, not {arguments.days}; --now deletes files of any age")
     vacuum(Path(unquote(uri.path)), 0 if arguments.now else 24 * arguments.days)
 

@@ -61,5 +61,5 @@ def check_lake_uri(uri: str) -> None:
     if "://" not in uri or not (url.netloc + url.path).strip("/"):
         raise ValueError(
             f"EPSJOIN_LAKE must be a URI such as file:///data/lake, not {uri!r}; "
-            "correct it where the worker runs, or unset it for the folder lake/ of the project"
+            "correct it where Airflow runs, or unset it for the folder lake/ of the project"
         )

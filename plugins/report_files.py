@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from lake import DATA_SET, find_lake_uri
+from lake import DATA_SET, check_lake_uri, find_lake_uri
 
 RUN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
@@ -118,10 +118,11 @@ def _find(data_set: str, *names: str) -> Any:
     """
     if not DATA_SET.fullmatch(data_set):
         return None
-    uri = find_lake_uri()
+    try:
+        check_lake_uri(uri := find_lake_uri())
+    except ValueError as error:
+        raise LakeError(f"{error}.") from None
     url = urlsplit(uri)
-    if "://" not in uri:
-        raise LakeError(f"EPSJOIN_LAKE must be a URI such as file:///data/lake, not {uri!r}.")
     if url.scheme in ("file", "local"):
         # The lake itself may be a link. Below it no path may be one: jobs write no links.
         place = Path(unquote(url.path)).resolve().joinpath(data_set, "reports", *names)

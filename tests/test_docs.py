@@ -106,15 +106,20 @@ def test_vacuum__deletes_what_is_old_and_no_row(
     for file in (table / "_delta_log").glob("*.json"):  # as if it were of last month
         text = file.read_text()
         file.write_text(re.sub(r'(?<="deletionTimestamp":)\d+', "1600000000000", text))
-    command = [sys.executable, str(REPO / "bin" / "vacuum.py"), (tmp_path / "lake").as_uri(), "7"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    command = [sys.executable, str(REPO / "bin" / "vacuum.py"), (tmp_path / "lake").as_uri()]
+    done = subprocess.run([*command, "7"], capture_output=True, text=True, check=True)
     assert "3 files deleted, 1 rows as before" in done.stdout
     assert not any(Path(file).exists() for file in replaced)
     assert {file.name for file in (table / "run=a").iterdir()} >= {"running.parquet"}
     assert DeltaTable(table).to_pyarrow_table()["id"].to_pylist() == [2]
-    done = subprocess.run([*command[:-1], "6"], capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "DAYS must be 7 or more, not 6" in done.stderr
+    for age, says in (
+        (["6"], "DAYS must be 7 or more, not 6"),
+        (["7", "--now"], "not allowed with argument"),
+        ([], "one of the arguments DAYS --now is required"),
+    ):
+        done = subprocess.run([*command, *age], capture_output=True, text=True)
+        assert done.returncode == 2
+        assert says in done.stderr
     write_deltalake(table, pa.table({"id": [3], "run": ["a"]}), mode="overwrite", partition_by=["run"])
     done = subprocess.run([*command, "--now"], capture_output=True, text=True, check=True)
     assert "1 rows as before" in done.stdout

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from epsjoin.kernels.arrays import Ints
-from epsjoin.kernels.digests import Pieces, Words, digest_messages
+from epsjoin.kernels.arrays import Ints, Words
+from epsjoin.kernels.digests import Pieces, digest_messages
 
 UNKEYED = bytes(16)
 """The key of digests that nobody stores or chooses records for: those of a comparison within a process."""

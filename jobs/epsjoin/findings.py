@@ -27,7 +27,10 @@ ABSENT, OTHERS = "absent", "others"
 
 def most_telling(events: Iterable[Row]) -> list[Row]:
     """Sort the events of a run, the most telling first; of one kind the one of most members."""
-    return sorted(events, key=lambda row: (TELLING.index(row["event"]), -row["members"], row["name"]))
+    return sorted(
+        events,
+        key=lambda row: (TELLING.index(row["event"]), -row["members"], row["name"], row["other"] or 0),
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,9 +42,7 @@ def test_anything_else__is_answered_by_the_list_and_2(
     assert said.endswith("\nepsjoin: there is no command 'cluster'\n") == bool(arguments)
 
 
-@pytest.mark.parametrize(
-    "command", ["contract", "estimate", "history", "quarantine", "show", "trend", "doctor"]
-)
+@pytest.mark.parametrize("command", [*cli.COMMANDS, "doctor"])
 def test_help_of_a_command__names_it(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         cli.main([command, "--help"])

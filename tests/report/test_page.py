@@ -154,7 +154,7 @@ def test_page__says_how_eps_was_chosen(mapless: Findings, method: str, target: f
 @pytest.mark.parametrize(
     ("method", "target", "words"),
     [
-        ("given", None, "given"),
+        ("given", None, "set by the run or the contract"),
         ("neighbours", 3.0, "chosen for 3 neighbours per point by the pair-count exponent 1.43"),
         ("pairs", 20_000.0, "chosen for 20,000 pairs by the pair-count exponent 1.43"),
         (

@@ -26,17 +26,8 @@ epsjoin COMMAND --help explains the arguments of a command.
 """
 """Text of ``epsjoin --help``."""
 
-MODULES = {
-    "clusters": "epsjoin.commands.clusters",
-    "contract": "epsjoin.commands.contract",
-    "diff": "epsjoin.commands.diff",
-    "estimate": "epsjoin.commands.estimate",
-    "history": "epsjoin.commands.history",
-    "quarantine": "epsjoin.commands.quarantine",
-    "show": "epsjoin.commands.show",
-    "trend": "epsjoin.commands.trend",
-}
-"""Modules of the commands that need the jobs' packages, by the command's name."""
+COMMANDS = ("clusters", "contract", "diff", "estimate", "history", "quarantine", "show", "trend")
+"""Commands that need the jobs' packages, each a module of this package."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -51,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             "epsjoin verify is a Spark job: run bin/epsjoin verify in the project's folder", file=sys.stderr
         )
         return 2
-    if command not in MODULES and command != "doctor":
+    if command not in COMMANDS and command != "doctor":
         print(USAGE, end="", file=sys.stderr)
         if command:
             print(f"\nepsjoin: there is no command {command!r}", file=sys.stderr)
@@ -61,7 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             return doctor.main(arguments[1:])
         # imported only now, as the doctor must run where the packages of the other commands are missing
         with needing_extra("the command"):
-            return int(importlib.import_module(MODULES[command]).main(arguments[1:]))
+            return int(importlib.import_module(f"epsjoin.commands.{command}").main(arguments[1:]))
     except KeyboardInterrupt:
         print(f"epsjoin {command}: interrupted", file=sys.stderr)
         return INTERRUPTED

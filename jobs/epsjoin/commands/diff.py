@@ -20,7 +20,7 @@ from epsjoin.differ.nearness import Near
 from epsjoin.errors import ArgumentError
 from epsjoin.findings import CHANGES
 from epsjoin.lake import slices
-from epsjoin.lake.arguments import add_contracts, open_stored, parse_run
+from epsjoin.lake.arguments import add_lake, open_stored, parse_run
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.local.differ.methods import METHODS
 
@@ -100,11 +100,9 @@ def _parser() -> argparse.ArgumentParser:
         "--key", action="append", default=[], metavar="COLUMN",
         help="a key column, more than once for several; without one whole rows are compared",
     )  # fmt: skip
-    parser.add_argument("--lake", help="instead of files: folder of all tables, a URI or an absolute path")
-    parser.add_argument("--dataset", help="with --lake: name of a contract in the contracts' folder")
+    add_lake(parser, has_run=False, instead_of_files=True)
     parser.add_argument("--from", metavar="RUN", help="with --lake: the earlier run, YYYY-MM-DD")
     parser.add_argument("--to", metavar="RUN", help="with --lake: the later run")
-    add_contracts(parser)
     parser.add_argument(
         "--columns", nargs="+", metavar="COLUMN", help="compare only these (default: all that both have)"
     )

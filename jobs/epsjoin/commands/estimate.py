@@ -16,7 +16,7 @@ from epsjoin.commands.forecast import Forecast, choose_time_unit, describe
 from epsjoin.console import counted, printable
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake import slices
-from epsjoin.lake.arguments import add_contracts, open_stored, parse_run
+from epsjoin.lake.arguments import add_lake, open_stored, parse_run
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.sample import sample_stored
@@ -122,10 +122,7 @@ def _parser() -> argparse.ArgumentParser:
         choices=[name for name in METRICS if name != "minkowski"],
         help="metric of the files' points (default: euclidean); haversine: latitude first, in degrees",
     )
-    parser.add_argument("--lake", help="instead of files: folder of all tables, a URI or an absolute path")
-    parser.add_argument("--dataset", help="with --lake: name of a contract in the contracts' folder")
-    parser.add_argument("--run", help="with --lake: logical date of the snapshot, YYYY-MM-DD")
-    add_contracts(parser)
+    add_lake(parser, instead_of_files=True)
     parser.add_argument(
         "--eps", type=float, help="threshold (default: the contract's); without one it is only suggested"
     )

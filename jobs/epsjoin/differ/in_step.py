@@ -18,8 +18,8 @@ from epsjoin.differ.found import Found, Tally
 from epsjoin.differ.keys import NOTHING, SeenKeys
 from epsjoin.differ.snapshots import Snapshot, conform
 from epsjoin.digests import UNKEYED, digest_table, to_fields
-from epsjoin.kernels.arrays import Bools, Ints
-from epsjoin.kernels.differ import Words, find_keys
+from epsjoin.kernels.arrays import Bools, Ints, Words
+from epsjoin.kernels.differ import find_keys
 from epsjoin.kernels.fields import order_rows
 from epsjoin.local.differ.disk import Disk
 from epsjoin.local.differ.entries import ENTRY, Entries, Matched, to_entries

@@ -11,7 +11,8 @@ from epsjoin.differ.columns import Compared, to_rows
 from epsjoin.differ.snapshots import Snapshot, conform
 from epsjoin.digests import UNKEYED, digest_table, to_fields
 from epsjoin.errors import DataRefusedError
-from epsjoin.kernels.differ import Words, find_double
+from epsjoin.kernels.arrays import Words
+from epsjoin.kernels.differ import find_double
 from epsjoin.kernels.fields import Field, cut_fields, order_rows
 
 NOTHING: Words = np.empty((0, 2), np.uint64)

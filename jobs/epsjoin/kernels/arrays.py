@@ -12,5 +12,6 @@ Ints32 = NDArray[np.int32]
 Numbers32 = NDArray[np.uint32]
 Ints8 = NDArray[np.int8]
 Bytes = NDArray[np.uint8]
+Words = NDArray[np.uint64]
 Bools = NDArray[np.bool_]
 Points = Floats | Floats32

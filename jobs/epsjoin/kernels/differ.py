@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit, read_only
-from epsjoin.kernels.arrays import Ints
-
-Words = NDArray[np.uint64]
+from epsjoin.kernels.arrays import Ints, Words
 
 
 @njit

@@ -19,12 +19,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit, read_only
-from epsjoin.kernels.arrays import Bytes, Ints
-
-Words = NDArray[np.uint64]
+from epsjoin.kernels.arrays import Bytes, Ints, Words
 
 KEY_BYTES = 16
 """Length of a key."""

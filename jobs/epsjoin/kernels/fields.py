@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit, read_only
-from epsjoin.kernels.arrays import Bytes, Ints
-from epsjoin.kernels.digests import Pieces, Words
+from epsjoin.kernels.arrays import Bytes, Ints, Words
+from epsjoin.kernels.digests import Pieces
 
 Field: TypeAlias = Words | Pieces
 Signs = NDArray[np.int8]

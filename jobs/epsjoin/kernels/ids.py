@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin.kernels.accelerate import njit, read_only
-from epsjoin.kernels.arrays import Bools, Floats, Ints
-from epsjoin.kernels.digests import Words
+from epsjoin.kernels.arrays import Bools, Floats, Ints, Words
 
 Values = Floats | Words
 """Numbers that are compared one with another."""

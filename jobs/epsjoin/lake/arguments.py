@@ -20,12 +20,26 @@ def add_contracts(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--contracts", type=Path, default=CONTRACTS, help=text)
 
 
-def add_lake(parser: argparse.ArgumentParser, *, has_run: bool = True) -> None:
-    """Add ``--lake``, ``--dataset``, ``--contracts`` and, if the command is about one run, ``--run``."""
-    parser.add_argument("--lake", required=True, help="folder of all tables: a URI or an absolute path")
-    parser.add_argument("--dataset", required=True, help="name of a contract in the contracts' folder")
+def add_lake(
+    parser: argparse.ArgumentParser, *, has_run: bool = True, instead_of_files: bool = False
+) -> None:
+    """Add ``--lake``, ``--dataset``, ``--contracts`` and, if the command is about one run, ``--run``.
+
+    Parameters
+    ----------
+    has_run : whether the command is about one run.
+    instead_of_files : whether a lake is one of two things to name, so that all but the contracts may lack.
+    """
+    is_needed, beside = not instead_of_files, "with --lake: " if instead_of_files else ""
+    text = (
+        f"{'instead of files: ' if instead_of_files else ''}folder of all tables, a URI or an absolute path"
+    )
+    parser.add_argument("--lake", required=is_needed, help=text)
+    text = f"{beside}name of a contract in the contracts' folder"
+    parser.add_argument("--dataset", required=is_needed, help=text)
     if has_run:
-        parser.add_argument("--run", required=True, help="logical date of the snapshot, YYYY-MM-DD")
+        text = f"{beside}logical date of the snapshot, YYYY-MM-DD"
+        parser.add_argument("--run", required=is_needed, help=text)
     add_contracts(parser)
 
 

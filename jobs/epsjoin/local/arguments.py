@@ -20,9 +20,9 @@ _NUMBERS = (bool, int, float, np.bool_, np.integer, np.floating)
 """Types of the objects that are points' coordinates."""
 _NO_NUMBERS = (bool, np.timedelta64)
 """Types that Python or NumPy takes for integers; a duration would lose its unit."""
-MOST_COLUMNS = 1 << 32
+MAX_COLUMNS = 1 << 32
 """Largest number of columns that a caller may ask for; of 2**60 NumPy makes not even an empty array."""
-_MOST = 2**63 - 1
+_MAX_COUNT = 2**63 - 1
 """Largest count, which int64 holds; kernels take no others."""
 _LOOKED_AT = 1 << 16
 """Number of coordinates that are looked at in one call of NumPy."""
@@ -119,7 +119,7 @@ def check_lengths(**columns: npt.NDArray[np.generic]) -> None:
         raise ArgumentError(f"columns of one table must be equally long, not {lengths}")
 
 
-def check_count(name: str, value: object, least: int = 1, most: float = _MOST) -> int:
+def check_count(name: str, value: object, least: int = 1, most: float = _MAX_COUNT) -> int:
     """Return ``value`` as an int, if it is a whole number from ``least`` to ``most``.
 
     Raises
@@ -132,6 +132,25 @@ def check_count(name: str, value: object, least: int = 1, most: float = _MOST) -
     if value > most:  # which may have more digits than Python prints
         raise ArgumentError(f"{name} must be a whole number of at most {most:,}, not a larger one")
     return int(value)
+
+
+def check_table_sizes(
+    left: Collection[object], right: Collection[object] | None, n_rows: object, right_rows: object
+) -> tuple[int, int]:
+    """Return the numbers of rows of one table or two, of which the given points are all or a sample.
+
+    Raises
+    ------
+    ArgumentError
+        A number is not a whole number, or less than that of its points; or it is that of a table which is not
+        given.
+    """
+    n = len(left) if n_rows is None else check_count("n_rows", n_rows, len(left))
+    if right is not None:
+        return n, len(right) if right_rows is None else check_count("right_rows", right_rows, len(right))
+    if right_rows is not None:
+        raise ArgumentError("right_rows are those of right, which is not given")
+    return n, 0
 
 
 def check_seed(name: str, value: object) -> int:

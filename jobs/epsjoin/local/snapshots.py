@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from epsjoin.kernels.arrays import Bools, Ints
-from epsjoin.kernels.digests import Words
+from epsjoin.kernels.arrays import Bools, Ints, Words
 from epsjoin.kernels.ids import match_ids
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.strings import Codes, fill_edits, fill_qgrams
-from epsjoin.local.arguments import MOST_COLUMNS, check_count
+from epsjoin.local.arguments import MAX_COLUMNS, check_count
 from epsjoin.local.edit_join import MAX_PAIRS, EditJoin
 from epsjoin.local.groups import Groups, count_equal, group_equal
 from epsjoin.local.sweep.pairs import Pairs
@@ -81,7 +81,7 @@ def string_join(
     """
     join = EditJoin.check("strings", k, max_pairs, n_jobs, counters)
     check_count("q", q)
-    check_count("bins", bins, most=MOST_COLUMNS)
+    check_count("bins", bins, most=MAX_COLUMNS)
     numbers: dict[str, int] = {}
     left = _group("strings", strings, numbers)
     right = None if other is None else _group("other", other, numbers)

@@ -78,7 +78,7 @@ def why_eps_briefly(epsilon: Row) -> str:
     """Say how ε was chosen, in a few words for a line of text; ``epsilon`` is the row of that table."""
     method, target = epsilon["method"], epsilon["target"]
     if method == "given":
-        return "given"
+        return "set by the run or the contract"
     aims = {
         "neighbours": f"for {words.measure(target)} neighbours per point",
         "pairs": f"for {words.count(target)} pairs",

@@ -12,7 +12,8 @@ from epsjoin.contracts.sources import SourceContract
 from epsjoin.contracts.trees import TREE
 from epsjoin.digests import UNKEYED, digest_table
 from epsjoin.errors import TableError
-from epsjoin.kernels.digests import KEY_BYTES, Words
+from epsjoin.kernels.arrays import Words
+from epsjoin.kernels.digests import KEY_BYTES
 from epsjoin.lake.arrow import to_binary
 from epsjoin.local.snapshots import Digests
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from epsjoin.kernels.arrays import Ints
-
-Words = NDArray[np.uint64]
+from epsjoin.kernels.arrays import Ints, Words
 
 _PRIME_1, _PRIME_2, _PRIME_3, _PRIME_4, _PRIME_5 = (
     np.uint64(prime)

@@ -175,25 +175,22 @@ def test_window_sweep__never_compares_carried_rows_with_each_other():
     assert sweep_all(points, 5.0, projection, mask=np.ones(200, np.int64)) == ([], [0, 0, 0, 0])
 
 
-def test_window_sweep__comes_back_before_long_without_a_pair(monkeypatch):
-    points = np.random.default_rng(0).random((400, 2))
-    projection = simple_projection(points, SQUARES, 0)
+def test_window_sweep__comes_back_before_long_and_goes_on():
+    # one cell holds all rows, and no two are within eps
+    n, eps = 4000, 1e-9
+    points = np.random.default_rng(0).random((n, 2))
     rows = window.window_rows(
-        points, points, np.arange(400), np.full(400, 2), 5.0, projection
-    )  # all within, and no pair belongs here
+        points, points, np.arange(n), np.full(n, 2), 5.0, simple_projection(points, SQUARES, 0)
+    )
     calls, counters = 0, np.zeros(4, np.int64)
     batch = PairBatch(np.empty(32, np.int64), np.empty(32, np.int64), np.empty(32))
     state = window.new_state()
-    state_rows = []
     while not window.is_done(state):
-        assert (
-            window.window_sweep(state, rows, 0, 400, make_decision(EUCLIDEAN, 0.0, 5.0), batch, counters) == 0
-        )
+        decision = make_decision(EUCLIDEAN, 0.0, eps)
+        assert window.window_sweep(state, rows, 0, n, decision, batch, counters) == 0
         calls += 1
-        state_rows.append(int(state[1]))
-    assert counters[CANDIDATES] == 400 * 399 // 2
-    assert calls == 1  # far fewer blocks than a call may take
-    assert window.WORK_PER_CALL * 32 * 1e-9 < 1  # candidates at about 1 ns: below a second
+    assert counters[CANDIDATES] == n * (n - 1) // 2
+    assert 1 < calls <= 1 + 2 * counters[CANDIDATES] // window.WORK_PER_CALL
 
 
 def in_three_ranges(n, work):

@@ -265,7 +265,10 @@ def test_knn_join__takes_any_layout_and_leaves_it():
         (lambda: knn_join(None, [[0.0], [1.0]], 2), "k must be at most the number of other points, 1, not 2"),
         (lambda: knn_join([[0.0]], [[0.0], [1.0]], 3), "k must be at most .* 2, not 3"),
         (lambda: knn_join(None, [[0.0], [1.0]], 0), "k must be a whole number, at least 1, not 0"),
-        (lambda: knn_join([[0.0, 1.0]], [[0.0]], 1), "queries must have as many columns as points, 1, not 2"),
+        (
+            lambda: knn_join([[0.0, 1.0]], [[0.0]], 1),
+            "points and queries must have the same dimensions, not 1 and 2",
+        ),
         (lambda: knn_join([[np.nan]], [[0.0]], 1), "queries must be finite; row 0, column 0 is nan"),
         (lambda: knn_join(None, [[0.0], [np.inf]], 1), "points must be finite; row 1, column 0 is inf"),
         (lambda: knn_join(None, [[0.0], [1.0]], 1, "hamming"), "unknown metric"),

@@ -24,10 +24,10 @@ from epsjoin.local.progressive.parts import (
     PartsAhead,
     count_radii,
     estimate_parts,
+    fraction_done,
     largest_fitting_eps,
     look_ahead,
     seconds_left,
-    share_done,
 )
 
 EUCLIDEAN = get_metric("euclidean")
@@ -170,7 +170,7 @@ def test_seconds_left__are_known_from_half_time(surface: Joined, n_cores: int) -
         is_done = end <= now
         left = seconds_left(work, is_done, (begin <= now) & ~is_done, now)
         assert left == pytest.approx(whole - now, rel=0.25)
-        assert share_done(work, is_done) == pytest.approx(share, abs=0.1)
+        assert fraction_done(work, is_done) == pytest.approx(share, abs=0.1)
     assert seconds_left(work, np.zeros(64, np.bool_), np.ones(64, np.bool_), 5.0) is None
     assert seconds_left(work, np.ones(64, np.bool_), np.zeros(64, np.bool_), 5.0) == 0.0
 

@@ -182,7 +182,7 @@ def test_value_window__has_nothing_of_a_batch_that_is_refused() -> None:
         Counts(np.array(["a", "a"]), np.ones(2, np.int64), 0),
         Counts(np.array(["a"]), np.array(1), 0),
     ):
-        with pytest.raises(ArgumentError):
+        with pytest.raises(ArgumentError, match="values"):
             window.push(bad)
         assert items(window.counts()) == [("NDB", 1), ("VOR", 1)]
         assert window.new().tolist() == ["NDB"]
@@ -248,8 +248,13 @@ def test_value_window__compares_only_what_can_be_compared() -> None:
     one, other, grouped, texts = ValueWindow(1), ValueWindow(1), ValueWindow(1, groups=[1]), ValueWindow(1)
     for window, values in ((one, [1]), (other, [1.0]), (grouped, [1]), (texts, ["a"])):
         window.push(values)
-    for wrong in (other, grouped, texts, [1]):
-        with pytest.raises(ArgumentError):
+    for wrong, says in (
+        (other, "of one kind"),
+        (grouped, "the same groups"),
+        (texts, "of one kind"),
+        ([1], "with a ValueWindow, not list"),
+    ):
+        with pytest.raises(ArgumentError, match=says):
             one & wrong
     for ask in (texts.mean, texts.var):
         with pytest.raises(ArgumentError, match="texts have no"):

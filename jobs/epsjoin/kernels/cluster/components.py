@@ -17,8 +17,8 @@ def meet(node: Ints, root: Ints, carry: Ints, kind: Ints32) -> None:
     ----------
     node, root : (n,) int64, rising by (node, root), ``root <= node``; a row with ``root == node`` says that
         a forest has the node as a root. Modified: where ``kind`` is not ``NOTHING`` the row to send back.
-    carry : (4,) int64, all 0 before the first share of the rows: whether a node is open, that node, its
-        smallest root, the last root seen. Modified; the next share goes on with it.
+    carry : (4,) int64, all 0 before the first batch of rows: whether a node is open, that node, its
+        smallest root, the last root seen. Modified; the next batch goes on with it.
     kind : (n,) int32, output.
 
     Notes

@@ -8,13 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from epsjoin.kernels.arrays import Bools, Ints
+from epsjoin.kernels.arrays import Bools, Ints, Words
 from epsjoin.kernels.differ import find_keys
 
 Entries = NDArray[Any]
 """(n,) of a dtype that :func:`entry_type` makes: the paper's ``<K, b, p>``, or a row in its full length."""
-
-Words = NDArray[np.uint64]
 
 
 def entry_type(row_bytes: int = 0) -> np.dtype[Any]:

@@ -16,7 +16,8 @@ from itertools import zip_longest
 
 import numpy as np
 
-from epsjoin.kernels.differ import Buffers, Words, slide
+from epsjoin.kernels.arrays import Words
+from epsjoin.kernels.differ import Buffers, slide
 from epsjoin.local.differ.disk import Disk
 from epsjoin.local.differ.entries import ENTRY, Entries, Matched, fill_memory
 

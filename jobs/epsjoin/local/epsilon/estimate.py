@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.arguments import check_count, check_dimensions, check_points
+from epsjoin.local.arguments import check_dimensions, check_points, check_table_sizes
 from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan import row_by_row
@@ -144,12 +144,7 @@ def estimate(
         both = np.concatenate((values, others))
         chosen.check(others, "right")
     chosen, threshold = scale_metric(chosen, both, eps, weights)
-    n = len(values) if n_rows is None else check_count("n_rows", n_rows, len(values))
-    m = 0
-    if others is not None:
-        m = len(others) if right_rows is None else check_count("right_rows", right_rows, len(others))
-    elif right_rows is not None:
-        raise ArgumentError("right_rows are those of right, which is not given")
+    n, m = check_table_sizes(values, others, n_rows, right_rows)
     if cuts is not None and not isinstance(cuts, Cuts):
         raise ArgumentError(f"cuts must be epsjoin.Cuts(...) or None, not {cuts!r}")
     sampling = cuts if cuts is not None else Cuts(seed=seed)

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.arguments import check_count, check_points, check_seed
+from epsjoin.local.arguments import check_count, check_points, check_seed, check_table_sizes
 from epsjoin.local.epsilon.border import fit_without_border
 from epsjoin.local.epsilon.epsilon_fit import EpsilonFit
 from epsjoin.local.epsilon.power_law import (
@@ -115,16 +115,13 @@ def fit_epsilon(
     chosen.check(values, "points")
     sample_rows, max_k = check_count("sample_rows", sample_rows, 2), check_count("max_k", max_k)
     seed = check_seed("seed", seed)
-    n_rows = len(values) if n_rows is None else check_count("n_rows", n_rows, len(values))
-    if right is not None:
-        others = check_points("right", right)
+    others = None if right is None else check_points("right", right)
+    n, m = check_table_sizes(values, others, n_rows, right_rows)
+    if others is not None:
         chosen.check(others, "right")
-        m = len(others) if right_rows is None else check_count("right_rows", right_rows, len(others))
         both = fit_between(values, others, chosen, sample_rows, seed, m)
         of_left = both.curve, both.law, both.law, both.rows, both.left
-        return EpsilonFit(n_rows, both.n_left, *of_left, chosen, max_k, both.right)
-    if right_rows is not None:
-        raise ArgumentError("right_rows are those of right, which is not given")
+        return EpsilonFit(n, both.n_left, *of_left, chosen, max_k, both.right)
     # In random order, so that any first rows are a uniform sample as well.
     order = draw_rows(len(values), sample_rows, seed)
     sample = np.ascontiguousarray(values[order])
@@ -136,4 +133,4 @@ def fit_epsilon(
     curve = pair_count_curve(batches, rows, r_max, seed=seed)
     measured = fit_power_law(curve, rows)
     law = fit_without_border(batches, fitted, chosen, r_max, measured, seed) or measured
-    return EpsilonFit(n_rows, rows, curve, law, measured, order, sample, chosen, max_k)
+    return EpsilonFit(n, rows, curve, law, measured, order, sample, chosen, max_k)

@@ -129,11 +129,11 @@ def quantile(ascending: Floats, fraction: float, k: int) -> float:
     found = float(ascending[max(0, math.ceil(fraction * ascending.size) - 1)])
     if found == 0:
         raise ArgumentError(
-            f"a share of {fraction:g} of the points, or more, has {k} equal points: the k-distance is 0"
+            f"a fraction of {fraction:g} of the points, or more, has {k} equal points: the k-distance is 0"
         )
     if found == math.inf:
         raise ArgumentError(
-            f"the {k}-distance at a share of {fraction:g} of the points is infinite; {BY_HAND}"
+            f"the {k}-distance at a fraction of {fraction:g} of the points is infinite; {BY_HAND}"
         )
     return found
 

@@ -14,7 +14,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Floats
 from epsjoin.kernels.neighbours.heaps import sort_nearest
-from epsjoin.local.arguments import MOST_COLUMNS, check_count, check_points
+from epsjoin.local.arguments import MAX_COLUMNS, check_count, check_points
 from epsjoin.local.index import store
 from epsjoin.local.index.parts import Part, Within, sort_pairs
 from epsjoin.local.join.arrays import self_join
@@ -201,7 +201,7 @@ class Index:
         ArgumentError
             As :func:`epsjoin.knn_join`.
         """
-        k, parts = check_count("k", k, most=MOST_COLUMNS), self._parts
+        k, parts = check_count("k", k, most=MAX_COLUMNS), self._parts
         values = self._all_points(parts) if queries is None else self._check(queries)
         q, n_others = len(values), _count_rows(parts) - (queries is None)
         if not q:

@@ -17,8 +17,7 @@ from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.accelerate import read_only
-from epsjoin.kernels.arrays import Bools, Floats, Ints
-from epsjoin.kernels.digests import Words
+from epsjoin.kernels.arrays import Bools, Floats, Ints, Words
 from epsjoin.kernels.ids import IdIndex, differ_from, rows_of
 from epsjoin.kernels.join.near_cells import NearCells, find_near, mark_cells
 from epsjoin.kernels.join.window import window_rows
@@ -177,7 +176,7 @@ def mark_near(placed: Points, sample: Floats, n: int, eps: float, options: JoinO
 
     Notes
     -----
-    Tens of milliseconds, so it is done once for all shares, and all count the same work.
+    Tens of milliseconds, so it is done once for all batches, and all count the same work.
     """
     metric = options.metric
     embedded_eps = metric.embedded_eps(eps)
@@ -186,23 +185,27 @@ def mark_near(placed: Points, sample: Floats, n: int, eps: float, options: JoinO
 
 
 def join_with(
-    placed: Points, shares: Iterable[tuple[Points, Bools]], cells: NearCells, eps: float, options: JoinOptions
+    placed: Points,
+    batches: Iterable[tuple[Points, Bools]],
+    cells: NearCells,
+    eps: float,
+    options: JoinOptions,
 ) -> Iterator[Pairs]:
     """Yield the pairs of a placed point and one that stayed, the smaller id at the left.
 
     Parameters
     ----------
-    shares : points, and (m,) which of them stayed; every share gives its own pairs, whatever its size.
+    batches : points, and (m,) which of them stayed; every batch gives its own pairs, whatever its size.
     cells : from :func:`mark_near` of the placed points.
 
     Notes
     -----
-    All placed points are sorted with those of each share that lie in cells around them: most others are left
+    All placed points are sorted with those of each batch that lie in cells around them: most others are left
     out before they are copied, by O(1) for each.
     """
     metric, n_placed = options.metric, len(placed.ids)
     embedded_eps = metric.embedded_eps(eps)
-    for of, stays in shares:
+    for of, stays in batches:
         rows = find_near(cells, metric.embed(of.points), np.flatnonzero(stays))
         if not len(rows):
             continue

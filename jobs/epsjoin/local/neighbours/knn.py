@@ -8,7 +8,7 @@ import numpy.typing as npt
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.neighbours.heaps import NearestLists
-from epsjoin.local.arguments import MOST_COLUMNS, check_coordinates, check_count
+from epsjoin.local.arguments import MAX_COLUMNS, check_coordinates, check_count, check_dimensions
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.neighbours.search import KNearest, SearchOptions, fill_lists, find_nearest
 from epsjoin.local.progress import ProgressArgument, check_progress
@@ -85,17 +85,14 @@ def knn_join(
     >>> found.neighbour.tolist(), found.distance.tolist()
     ([[1, 2], [0, 2], [1, 3], [2, 1]], [[1.0, 3.0], [1.0, 2.0], [2.0, 2.0], [2.0, 4.0]])
     """
-    k = check_count("k", k, most=MOST_COLUMNS)
+    k = check_count("k", k, most=MAX_COLUMNS)
     check_progress(progress)
     options = SearchOptions(check_n_jobs(n_jobs), progress, check_counters(counters))
     chosen = get_metric(metric)
     values = check_coordinates("points", points)
     chosen.check(values, "points")
     query_points = values if queries is None else check_coordinates("queries", queries)
-    if query_points.shape[1] != values.shape[1]:
-        raise ArgumentError(
-            f"queries must have as many columns as points, {values.shape[1]}, not {query_points.shape[1]}"
-        )
+    check_dimensions(points=values.shape[1], queries=query_points.shape[1])
     chosen.check(query_points, "queries")
     if query_points.dtype != values.dtype:
         query_points, values = np.asarray(query_points, np.float64), np.asarray(values, np.float64)

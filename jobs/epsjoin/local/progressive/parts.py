@@ -23,7 +23,7 @@ from epsjoin.local.progressive.running import RunningEstimate, student
 PLAN_PARTS = 2.0
 """Number of mean parts as much as which the plan's own expectation counts."""
 _TYPICAL = 0.75
-"""Share of the done parts that have no larger ratio to what was expected than the rest is given."""
+"""Fraction of the done parts that have no larger ratio to what was expected than the rest is given."""
 RADII_PER_OCTAVE = 64
 """Radii between eps and eps / 2 by which distances are counted, to find a smaller eps."""
 _OCTAVES = 40
@@ -116,8 +116,8 @@ def estimate_parts(expected: Floats, found: Floats, is_done: Bools) -> RunningEs
     return RunningEstimate(pairs, max(known, pairs - half), pairs + half)
 
 
-def share_done(work: Floats, is_done: Bools) -> float:
-    """Share of the work that is done, 0 to 1."""
+def fraction_done(work: Floats, is_done: Bools) -> float:
+    """Fraction of the work that is done, 0 to 1."""
     return float(work[is_done].sum() / work.sum())
 
 

@@ -45,13 +45,13 @@ def sort_blocks(
     """
     ranges, m = in_ranges(n_jobs), sum(len(block.left) for block in blocks)
     dtype = blocks[0].right.dtype if blocks else np.dtype(into)
-    shares = ranges(m, lambda _, begin, end: _Share.of(blocks, begin, end))
+    stretches = ranges(m, lambda _, begin, end: _Stretch.of(blocks, begin, end))
     blocks.clear()
-    shift, places = _choose_buckets(shares, m, n_rows[0], ranges)
+    shift, places = _choose_buckets(stretches, m, n_rows[0], ranges)
     begins = places[0]
 
     def move(column: int, to: NDArray[Any]) -> NDArray[Any]:
-        ranges(m, lambda number, _, __: shares[number].move(column, shift, places[number].copy(), to))
+        ranges(m, lambda number, _, __: stretches[number].move(column, shift, places[number].copy(), to))
         return to
 
     distance = move(2, np.empty(m)) if with_distance else np.empty(0)
@@ -69,7 +69,7 @@ def sort_blocks(
     return left, right, distance
 
 
-class _Share(NamedTuple):
+class _Stretch(NamedTuple):
     """What one thread has of all pairs: the columns of blocks, or of parts of them."""
 
     left: list[RowNumbers]
@@ -77,7 +77,7 @@ class _Share(NamedTuple):
     distance: list[Floats]
 
     @classmethod
-    def of(cls, blocks: list[Block], begin: int, end: int) -> _Share:
+    def of(cls, blocks: list[Block], begin: int, end: int) -> _Stretch:
         """Take the pairs from ``begin`` to ``end`` of all blocks."""
         parts = list[Block]()
         for block in blocks:
@@ -102,13 +102,13 @@ class _Share(NamedTuple):
             sort_pairs.move_to_buckets(left, self[column].pop(), shift, places, to)
 
 
-def _choose_buckets(shares: list[_Share], m: int, n_left: int, ranges: Ranges) -> tuple[int, Ints]:
-    """Choose buckets of left rows, and where the pairs of each share begin in each of them.
+def _choose_buckets(stretches: list[_Stretch], m: int, n_left: int, ranges: Ranges) -> tuple[int, Ints]:
+    """Choose buckets of left rows, and where the pairs of each stretch begin in each of them.
 
     Returns
     -------
     shift : a bucket has the pairs of ``2**shift`` successive left rows.
-    places : (shares, buckets) int64.
+    places : (stretches, buckets) int64.
 
     Notes
     -----
@@ -118,14 +118,14 @@ def _choose_buckets(shares: list[_Share], m: int, n_left: int, ranges: Ranges) -
     """
     shift = max(0, n_left.bit_length() - _BUCKET_BITS)
     while True:
-        places = np.zeros((len(shares), (n_left >> shift) + 1), np.int64)
+        places = np.zeros((len(stretches), (n_left >> shift) + 1), np.int64)
 
         def count(number: int, _: int, __: int, shift: int = shift, places: Ints = places) -> None:
-            for left in shares[number].left:
+            for left in stretches[number].left:
                 sort_pairs.count_in_buckets(left, shift, places[number])
 
         ranges(m, count)
-        if shift == 0 or 4 * len(shares) * places.sum(axis=0).max() <= m + _FEW_PAIRS:
+        if shift == 0 or 4 * len(stretches) * places.sum(axis=0).max() <= m + _FEW_PAIRS:
             sort_pairs.add_up(places)
             return shift, places
         shift -= 1

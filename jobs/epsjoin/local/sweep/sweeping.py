@@ -36,7 +36,7 @@ CHUNKS_AHEAD = 2
 COUNTED = ("candidates", "distance_computations", "largest_stack", "pairs")
 """Names of what the sweeps count, in the order of their counters."""
 
-_MOST_BATCH_ROWS = 1 << 26
+_MAX_BATCH_ROWS = 1 << 26
 """Largest batch, of 1.5 GiB where it is full."""
 
 Chunks = list[tuple[int, int]]
@@ -64,7 +64,7 @@ def check_batch_rows(batch_rows: object) -> int:
     ArgumentError
         Not a whole number, or below what one step of a sweep may find.
     """
-    return min(check_count("batch_rows", batch_rows, BLOCK), _MOST_BATCH_ROWS)
+    return min(check_count("batch_rows", batch_rows, BLOCK), _MAX_BATCH_ROWS)
 
 
 def check_n_jobs(n_jobs: object) -> int:

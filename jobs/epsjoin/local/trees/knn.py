@@ -7,7 +7,7 @@ import numpy as np
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.trees.distance import fill_distances
-from epsjoin.local.arguments import MOST_COLUMNS, check_count
+from epsjoin.local.arguments import MAX_COLUMNS, check_count
 from epsjoin.local.neighbours.search import KNearest
 from epsjoin.local.sweep.sweeping import Counters, add_counts, check_counters
 from epsjoin.local.trees.prepared import (
@@ -85,7 +85,7 @@ def tree_knn(
                 f"{name} must be epsjoin.Trees, not {type(given).__name__}; see Trees.from_json"
             )
         check_sizes(given, max_nodes)
-    if check_count("n", n, most=MOST_COLUMNS) > len(trees) and len(queries):
+    if check_count("n", n, most=MAX_COLUMNS) > len(trees) and len(queries):
         raise ArgumentError(f"n must be at most the number of trees, {len(trees)}, not {n}")
     options, counted = check_options(ordered, relabel, insert, bins), check_counters(counters)
     asked, others = prepare(queries, options), prepare(trees, options)

@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from epsjoin.digests import UNKEYED, digest_table
-from epsjoin.kernels.arrays import Ints
-from epsjoin.kernels.digests import Words
+from epsjoin.kernels.arrays import Ints, Words
 from epsjoin.lake import slices
 from epsjoin.lake.arrow import to_binary
 from epsjoin.lake.fingerprints import Fingerprints

@@ -14,8 +14,7 @@ import pyarrow as pa
 from epsjoin.console import say
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import UnfitTableError
-from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.kernels.digests import Words
+from epsjoin.kernels.arrays import Floats, Ints, Words
 from epsjoin.lake import slices
 from epsjoin.lake.arrow import are_same
 from epsjoin.lake.fingerprints import Fingerprints

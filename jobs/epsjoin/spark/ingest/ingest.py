@@ -37,7 +37,7 @@ from epsjoin.spark.windows import count_values
 MAX_GIVEN = 128
 """Maximum number of files and sections whose ids the driver takes, of each up to a megabyte by its JVM."""
 
-_MOST_NAMED = 5
+_MAX_NAMED = 5
 """Maximum number of files without a record that are named, each in a line."""
 
 
@@ -190,10 +190,10 @@ def _tell(job: Job, snapshots: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     if empty:
         said += f"; {len(empty)} of {len(snapshots)} files without a record"
     say(f"ingest: {counted(read, 'row')} read, {said}")
-    for row in empty[:_MOST_NAMED]:
+    for row in empty[:_MAX_NAMED]:
         say(f"ingest: no record is in {row['source']} ({counted(row['bytes'], 'byte')})")
-    if len(empty) > _MOST_NAMED:
-        further = counted(len(empty) - _MOST_NAMED, "further file")
+    if len(empty) > _MAX_NAMED:
+        further = counted(len(empty) - _MAX_NAMED, "further file")
         say(f"ingest: no record is in {further}; the table snapshots has their names")
     return {
         "rows_read": read,

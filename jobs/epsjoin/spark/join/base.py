@@ -17,8 +17,7 @@ import pyarrow as pa
 
 from epsjoin.console import counted
 from epsjoin.errors import UnfitTableError
-from epsjoin.kernels.arrays import Ints
-from epsjoin.kernels.digests import Words
+from epsjoin.kernels.arrays import Ints, Words
 from epsjoin.kernels.ids import match_ids
 from epsjoin.lake import parquet, slices
 from epsjoin.lake.fingerprints import Fingerprints

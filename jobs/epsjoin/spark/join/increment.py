@@ -49,7 +49,7 @@ COPY, STAYED, PLACED = "copy", "stayed", "placed"
 """What a task does: copy pairs, join points that stayed with the placed ones, or these with one another."""
 
 
-class Share(NamedTuple):
+class TaskWork(NamedTuple):
     """What one task does, and of which files."""
 
     kind: str
@@ -59,8 +59,8 @@ class Share(NamedTuple):
 Arrays = Mapping[str, Array] | Shared
 """Arrays by name, here or in files that tasks map."""
 
-Worker = Callable[[Share], Iterator[pa.RecordBatch]]
-"""The work of a task on its share, which writes pairs and yields one report."""
+Worker = Callable[[TaskWork], Iterator[pa.RecordBatch]]
+"""The work of a task, which writes pairs and yields one report."""
 
 Runner = Callable[[Sequence[Any], Callable[[Any], Iterable[pa.RecordBatch]]], list[pa.RecordBatch]]
 """Does some work on each of some items, and collects what it yields, in the order of the items."""
@@ -106,16 +106,16 @@ def join_increment(job: Job, inputs: Fingerprints, row: Mapping[str, Any], into:
         partial(tasks.run_here, n_threads=threads) if is_small else partial(tasks.run_tasks, job.session())
     )
     placed = _find_placed(points, reading, changes.placed, run)
-    shares = [Share(COPY, split) for split in before.splits()]
+    of_tasks = [TaskWork(COPY, split) for split in before.splits()]
     options, cells = JoinOptions.of(lake.source.point_metric, 1, job.params.max_pairs, False, None), None
     if len(placed.ids):
-        shares += [*(Share(STAYED, split) for split in points.splits()), Share(PLACED, [])]
+        of_tasks += [*(TaskWork(STAYED, split) for split in points.splits()), TaskWork(PLACED, [])]
         sample = next(chain.from_iterable(map(points.reader(iter), points.splits())))
         cells = mark_near(placed, reading.arrays(sample)[1], points.n, row["eps"], options)
     make_worker = partial(_make_worker, before, points, reading, into, row["eps"], options, cells)
     arrays = {"gone": changes.gone, "ids": placed.ids, "points": placed.points}
     with _reach(arrays, None if is_small else job.session()) as reached:
-        reports = run(shares, make_worker(reached))
+        reports = run(of_tasks, make_worker(reached))
     written = Written.of(tasks.reports_of(reports))
     counters = {"candidates": 0, "distance_computations": 0, "joined_pairs": 0} | written.counters
     if counters["kept_pairs"] + counters["dropped_pairs"] != before.n:
@@ -205,13 +205,13 @@ def _make_worker(
         of_placed = placed()
         index = index_ids(of_placed.ids)
 
-        def shares() -> Iterator[tuple[Points, Bools]]:
+        def batches_of_points() -> Iterator[tuple[Points, Bools]]:
             for batch in report.timed(batches, "reading"):
                 ids, values = reading.arrays(batch)
                 report.counters["rows"] += len(ids)
                 yield Points(values, ids), rows_of(index, ids) < 0
 
-        joined = join_with(of_placed, shares(), near, eps, counting(counts))
+        joined = join_with(of_placed, batches_of_points(), near, eps, counting(counts))
         yield from write(_counted(joined, report, counts), report)
 
     def join_among_placed() -> Iterator[pa.RecordBatch]:
@@ -226,8 +226,8 @@ def _make_worker(
     if cells is not None:
         works[STAYED] = points.reader(partial(join_stayed, cells))
 
-    def work(share: Share) -> Iterator[pa.RecordBatch]:
-        return join_among_placed() if share.kind == PLACED else works[share.kind](share.of)
+    def work(task: TaskWork) -> Iterator[pa.RecordBatch]:
+        return join_among_placed() if task.kind == PLACED else works[task.kind](task.of)
 
     return work
 

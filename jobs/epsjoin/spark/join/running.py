@@ -19,10 +19,10 @@ from epsjoin.local.progressive.parts import (
     N_RADII,
     count_radii,
     estimate_parts,
+    fraction_done,
     largest_fitting_eps,
     look_ahead,
     seconds_left,
-    share_done,
 )
 from epsjoin.local.progressive.running import RunningEstimate
 from epsjoin.spark.join.pairs_table import PairsTable
@@ -126,7 +126,7 @@ class RunningJoin:
         is_running = np.zeros(len(self._is_done), np.bool_)
         is_running[waiting[:n_running]] = True  # tasks begin in their order
         seconds = seconds_left(self._work, self._is_done, is_running, time.monotonic() - self._began)
-        done = share_done(self._work, self._is_done)
+        done = fraction_done(self._work, self._is_done)
         left = "" if seconds is None else f", about {_in_words(seconds)} left"
         return f"at work: {done:.0%}, {self._so_far()}; {describe(self.estimate)} pairs{left}"
 

@@ -75,7 +75,8 @@ def find_comparison(job: Job, axes: tuple[str, str], label: str | None) -> Compa
     for each in named:
         sizes[each.name] = max(sizes[each.name], each.size)
     runs = tuple(dict.fromkeys(each.run for each in named))
-    happened = [event for each in reversed(runs) for event in most_telling(_read_events(lake, each))]
+    of_run = {each: events if each == run else _read_events(lake, each) for each in runs}
+    happened = [event for each in reversed(runs) for event in most_telling(of_run[each])]
     lasting = _choose_names(sizes, happened)
     telling = most_telling(events)[:MAX_EVENTS]
     flowing = _flows_by_name(flows, named, against, run, most_telling(events))
@@ -103,7 +104,7 @@ def find_comparison(job: Job, axes: tuple[str, str], label: str | None) -> Compa
         marks=[
             {"run": row["run"], "event": row["event"], "name": row["name"]}
             for each in runs
-            for row in _read_events(lake, each)
+            for row in sorted(of_run[each], key=lambda row: (row["name"], row["event"]))
             if row["name"] in lasting
         ],
         events=telling,
@@ -135,10 +136,10 @@ def read_names(lake: Lake, run: str) -> list[Named]:
 def _read_events(lake: Lake, run: str) -> list[dict[str, Any]]:
     """Read the events of a run, which may have none."""
     try:
-        rows = slices.read_slice(lake, Slice("cluster_events", run))
+        where = Fingerprints(lake, run).slice("cluster_events")
+        return list(slices.read_slice(lake, where).to_pylist())
     except MissingSliceError:
         return []
-    return list(rows.sort_by([("name", "ascending"), ("event", "ascending")]).to_pylist())
 
 
 def _choose_names(sizes: Mapping[int, int], happened: Iterable[Mapping[str, Any]]) -> set[int]:
