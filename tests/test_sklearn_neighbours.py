@@ -95,6 +95,9 @@ def test_hdbscan__labels_rows_that_are_not_finite_as_scikit_learn_does(made):
         clean = HDBSCAN(**how).fit(points[finite].astype(dtype))
         assert ours.labels_[finite].tolist() == clean.labels_.tolist()
         assert ours.probabilities_[finite].tolist() == clean.probabilities_.tolist()
+        assert ours.outlier_scores_[finite].tolist() == clean.outlier_scores_.tolist()
+        scores = [1.0, np.nan if np.isnan(made) else 1.0, np.nan]
+        np.testing.assert_array_equal(ours.outlier_scores_[[0, 5, 7]], [scores[1], *scores[1:]])
     assert HDBSCAN(store_centers="both").fit([[made], [made]]).centroids_.shape == (0, 1)
 
 

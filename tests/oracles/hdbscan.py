@@ -119,6 +119,15 @@ def labels(root: Cluster, chosen: list[Cluster], eps: float) -> list[int]:
     return found
 
 
+def outlier_scores(root: Cluster) -> dict[int, float]:
+    """GLOSH of each point: how much denser it becomes where the point falls out."""
+    densest = max(_all_falls(root).values())
+    scores = {point: (densest - at) / densest for point, at in root.falls.items()}
+    for part in root.parts:
+        scores |= outlier_scores(part)
+    return scores
+
+
 def _all_falls(cluster: Cluster) -> dict[int, float]:
     found = dict(cluster.falls)
     for part in cluster.parts:

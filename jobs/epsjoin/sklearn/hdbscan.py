@@ -58,6 +58,8 @@ class HDBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
         scikit-learn in the order of its tree.
     probabilities_ : (n_samples,) float64, how strongly each point belongs to its cluster, 0 for noise and
         infinite points, NaN where a value is missing.
+    outlier_scores_ : (n_samples,) float64, from 0 to 1 (GLOSH), as in the package hdbscan; 1 for infinite
+        points, NaN where a value is missing.
     centroids_ : (n_clusters, n_features) float64, the mean of each cluster, weighted by probabilities.
     medoids_ : (n_clusters, n_features), the point of each cluster whose distances to the others, weighted by
         their probabilities, have the smallest sum.
@@ -157,6 +159,8 @@ class HDBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
         self.labels_ = self._of_all(found.labels)
         self.probabilities_ = np.where(is_missing, np.nan, 0.0)
         self.probabilities_[is_finite] = found.probability
+        self.outlier_scores_ = np.where(is_missing, np.nan, 1.0)
+        self.outlier_scores_[is_finite] = found.outlier_score
         of_cluster = [found.labels == number for number in range(found.labels.max(initial=-1) + 1)]
         if self.store_centers in ("centroid", "both"):
             weighted = [

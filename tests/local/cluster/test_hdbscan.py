@@ -121,9 +121,10 @@ def test_hdbscan__removes_edges_of_one_weight_at_once(
     root = twin.hierarchy(set(range(n)), twin.edges_of(points.tolist(), min_samples), least)
     expected = twin.labels(root, twin.taken(root, 0.0, most, method, allow_single), 0.0)
     how = {"max_cluster_size": most, "allow_single_cluster": allow_single, "cluster_selection_method": method}
-    assert epsjoin.hdbscan(points, least, min_samples, **how).labels.tolist() == renumbered(
-        np.array(expected)
-    )
+    found = epsjoin.hdbscan(points, least, min_samples, **how)
+    assert found.labels.tolist() == renumbered(np.array(expected))
+    scores = twin.outlier_scores(root)
+    assert found.outlier_score == pytest.approx([scores[row] for row in range(n)], abs=1e-12)
 
 
 @examples(100)
@@ -199,10 +200,23 @@ def test_hdbscan__keeps_points_at_one_place_together():
     found = epsjoin.hdbscan(points, min_cluster_size=4)
     assert found.labels.tolist() == [0] * 8 + [1] * 8 + [-1]
     assert found.probability.tolist() == [1.0] * 16 + [0.0]
+    assert found.outlier_score.tolist() == [0.0] * 16 + [1.0]
+
+
+def test_hdbscan__scores_what_lies_apart_by_what_it_lies_near():
+    dense, loose = np.arange(10) / 100, 50.0 + np.arange(10)
+    found = epsjoin.hdbscan(np.concatenate((dense, loose, [0.5, 58.5]))[:, None], 3, 1)
+    assert (
+        np.argmax(found.outlier_score) == 20
+    )  # half a unit from the dense ones; the other one is among the loose
+    assert found.outlier_score[20] == pytest.approx(1 - 0.01 / 0.41)
+    assert found.outlier_score[21] == 0.0
 
 
 def test_hdbscan__of_few_points_is_noise():
     assert epsjoin.hdbscan(np.empty((0, 2)), 2).labels.tolist() == []
+    assert epsjoin.hdbscan([[1.0]], 2, 1).outlier_score.tolist() == [0.0]
+    assert epsjoin.hdbscan([[1.0], [2.0], [4.0]], 2, 1).outlier_score.tolist() == [0.0, 0.0, 0.5]
     assert epsjoin.hdbscan([[1.0]], 2, 1).labels.tolist() == [-1]
     assert epsjoin.hdbscan([[1.0], [2.0]], 2).labels.tolist() == [-1, -1]
 

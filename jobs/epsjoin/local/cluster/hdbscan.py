@@ -9,11 +9,13 @@
 4. A cluster's *stability* is how long its points stay in it, in units of 1 / distance. Of a cluster and those
    that it splits into, whichever are more stable are taken (the excess of mass), or the smallest ones are:
    :mod:`epsjoin.local.cluster.selection`.
+5. A point's *outlier score* compares the density at which it falls out of its cluster with the largest one
+   that is left there: the paper's GLOSH, "global-local outlier score from hierarchies".
 
 References
 ----------
 Campello, Moulavi, Zimek, Sander: Hierarchical density estimates for data clustering, visualization, and
-outlier detection, ACM TKDD 10 (2015), sections 3 to 5. Departure: where distances are 0 densities are
+outlier detection, ACM TKDD 10 (2015), sections 3 to 5, and GLOSH. Departure: where distances are 0 densities are
 infinite, and a cluster of such points is never given up for smaller ones.
 """
 
@@ -72,11 +74,15 @@ class Hdbscan(NamedTuple):
     probability : (n,) float64, from 0 to 1: how long a point stays in its cluster, relative to the point that
         stays longest; 0 for noise.
     tree : the minimum spanning tree under mutual reachability.
+    outlier_score : (n,) float64, from 0 to 1, whichever clusters were taken: 0 for a point that is as deep in
+        its cluster as any, near 1 for one that falls out where the cluster has points far denser. With
+        distances of 0 in the cluster, 1 for whoever falls out before.
     """
 
     labels: Ints
     probability: Floats
     tree: SpanningTree
+    outlier_score: Floats
 
     def labels_at(self, eps: float, min_cluster_size: int = 5) -> Ints:
         """Find the clusters of one density, those of DBSCAN without its border points.
@@ -198,7 +204,7 @@ def hdbscan(
     values = check_points("points", points)
     chosen.check(values, "points")
     if not len(values):
-        return Hdbscan(np.empty(0, np.int64), np.empty(0), _NO_TREE)
+        return Hdbscan(np.empty(0, np.int64), np.empty(0), _NO_TREE, np.empty(0))
     if samples > len(values):
         name = "min_cluster_size, without min_samples," if min_samples is None else "min_samples"
         raise ArgumentError(f"{name} must be at most the number of points, {len(values)}, not {samples}")
@@ -208,7 +214,7 @@ def hdbscan(
     home = _homes(tree, taken)
     if taken[0]:
         home[~in_single_cluster(tree, how.eps)] = NOISE
-    return Hdbscan(_number(home), _probabilities(tree, home), spanning)
+    return Hdbscan(_number(home), _probabilities(tree, home), spanning, _outlier_scores(tree))
 
 
 def _check_selection(eps: float, max_size: int | None, method: str, allow_single: bool) -> Selection:
@@ -272,3 +278,14 @@ def _probabilities(tree: Condensed, home: Ints) -> Floats:
         fraction = np.minimum(tree.at[inside], most) / most
     probability[inside] = np.where(np.isfinite(most) & (most > 0.0), fraction, 1.0)
     return probability
+
+
+def _outlier_scores(tree: Condensed) -> Floats:
+    """One less the density at which a point falls out, by the largest in its cluster and those that come of it."""
+    densest = np.zeros(len(tree.parent))
+    np.maximum.at(densest, tree.cluster, tree.at)
+    for cluster in range(len(densest) - 1, 0, -1):  # parents come first
+        densest[tree.parent[cluster]] = max(densest[tree.parent[cluster]], densest[cluster])
+    most = densest[tree.cluster]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(tree.at == most, 0.0, 1.0 - tree.at / most)
