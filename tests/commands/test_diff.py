@@ -27,6 +27,7 @@ def test_diff__says_in_words_what_differs(files: list[str], capsys: pytest.Captu
     assert capsys.readouterr().out.splitlines() == [
         "2 inserted, 2 updated, 1 deleted, 1 rekeyed; 1 row the same",
         "1 row of these written otherwise, with the same values",
+        "updated columns: name 1, x 1",
         "not compared, for only the old snapshot has them: gone",
         "not compared, for only the new snapshot has them: more",
         "the order differs: distance 0.17 (1 is reversed), at most 1 row waited for a partner",
@@ -63,6 +64,18 @@ def test_diff__near_takes_criteria(files: list[str], capsys: pytest.CaptureFixtu
         )
     assert cli.main(["diff", *files, "--key", "id", "--near", "x,name=9"]) == 2
     assert "x and name are no place" in capsys.readouterr().err
+
+
+def test_diff__within_a_tolerance_is_no_update(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["diff", *files, "--key", "id", "--tolerance", "x=1"]) == 0
+    assert capsys.readouterr().out.splitlines()[:3] == [
+        "2 inserted, 1 updated, 1 deleted, 1 rekeyed; 2 rows the same",
+        "1 row of these written otherwise, with the same values",
+        "1 row of these with other numbers, within the tolerance",
+    ]
+    for wrong in ("x", "x=wide", "=1"):
+        assert cli.main(["diff", *files, "--key", "id", "--tolerance", wrong]) == 2
+        assert f"must be COLUMN=NUMBER, of each column, not {wrong}" in capsys.readouterr().err
 
 
 def test_diff__of_equal_files_says_so(files: list[str], capsys: pytest.CaptureFixture[str]) -> None:

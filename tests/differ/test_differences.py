@@ -306,3 +306,64 @@ def test_snapshot_diff__adds_its_work_to_the_counters() -> None:
     found = snapshot_diff(table, table, key="id", counters=counters)
     assert counters == {"rows": 10_001, "blocks_read": found.blocks_read, "blocks_written": 0}
     assert found.blocks_read == -(-2 * 5000 * 40 // (16 << 10))
+
+
+NUMBER = st.none() | st.integers(-3, 3).map(lambda n: n / 10) | st.sampled_from([math.nan, math.inf, 1e30])
+
+
+@given(
+    st.lists(st.tuples(NUMBER, NUMBER, NUMBER, NUMBER), max_size=8),
+    st.sampled_from([0.0, 0.1, 0.3]),
+    st.booleans(),
+)
+@examples(200)
+def test_snapshot_diff__with_a_tolerance_is_that_of_the_decimals(rows, most, is_text):
+    def column(values):
+        return pa.array([None if v is None else repr(v) for v in values] if is_text else values, type_)
+
+    type_ = pa.string() if is_text else pa.float64()
+    old, new = (
+        pa.table(
+            {"id": range(len(rows)), "x": column(row[a] for row in rows), "y": column(row[b] for row in rows)}
+        )
+        for a, b in ((0, 1), (2, 3))
+    )
+    found = snapshot_diff(old, new, key="id", tolerance={"x": most})
+    expected, n_within = {}, 0
+    for number, (x, y, x_now, y_now) in enumerate(rows):
+        is_same = {"x": repr(x) == repr(x_now), "y": repr(y) == repr(y_now)}
+        is_within = x is not None and x_now is not None and abs(x - x_now) <= most + 1e-9
+        changed = [name for name in "xy" if not is_same[name] and not (name == "x" and is_within)]
+        if changed:
+            expected[number] = changed
+        elif not is_same["x"]:
+            n_within += 1
+    assert (
+        dict(zip(*(found.updated[name].to_pylist() for name in ("id", "columns")), strict=True)) == expected
+    )
+    assert (found.n_within, found.n_same) == (n_within, len(rows) - len(expected))
+    assert found.n_by_column == Counter(name for names in expected.values() for name in names)
+
+
+def test_snapshot_diff__measures_a_tolerance_to_the_last_digit():
+    old = pa.table({"id": [1, 2, 3, 4], "x": ["1.1", "1" + "0" * 40, "9007199254740993", "a"]})
+    new = pa.table({"id": [1, 2, 3, 4], "x": ["1.2", "1" + "0" * 39 + "1", "9007199254740992", "b"]})
+    for most, ids in ((0.1, [2, 3, 4]), (0.9, [2, 3, 4]), (1, [4])):
+        assert snapshot_diff(old, new, key="id", tolerance={"x": most}).updated["id"].to_pylist() == ids
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ({"key": "id", "tolerance": {"z": 1}}, "tolerance: z is no compared column; those are x, day"),
+        ({"key": "id", "tolerance": {"id": 1}}, "tolerance: id is no compared column"),
+        ({"key": "id", "tolerance": {"day": 1}}, r"tolerance: column day holds date32\[day\], not numbers"),
+        ({"key": "id", "tolerance": {"x": -1}}, "tolerance of x must be a finite number, at least 0, not -1"),
+        ({"key": "id", "tolerance": {"x": math.nan}}, "tolerance of x must be a finite number"),
+        ({"key": [], "tolerance": {"x": 1}}, "tolerance needs a key"),
+    ],
+)
+def test_snapshot_diff__refuses_a_tolerance_that_means_nothing(how, says):
+    table = pa.table({"id": [1], "x": [1.0], "day": pa.array([0], pa.date32())})
+    with pytest.raises(ArgumentError, match=says):
+        snapshot_diff(table, table, **how)

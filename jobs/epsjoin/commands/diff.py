@@ -41,6 +41,7 @@ def main(argv: Sequence[str]) -> int:
         memory_mb=arguments.memory_mb,
         near=_read_near(arguments.near),
         near_columns=arguments.near_columns,
+        tolerance=_read_tolerance(arguments.tolerance),
     )
     if arguments.json:
         print(json.dumps(without_infinities(to_json(found, arguments.limit)), default=str, allow_nan=False))
@@ -68,6 +69,20 @@ def _read_near(words: Sequence[str] | None) -> Near | None:
         said = " ".join(words)
         raise ArgumentError(f"--near must be EPS, or COLUMN=EPS of each criterion, not {said}") from error
     return near
+
+
+def _read_tolerance(words: Sequence[str]) -> dict[str, float]:
+    """The tolerance of each column."""
+    found = {}
+    for word in words:
+        name, _, most = word.rpartition("=")
+        try:
+            found[name] = float(most)
+        except ValueError:
+            name = ""
+        if not name:
+            raise ArgumentError(f"--tolerance must be COLUMN=NUMBER, of each column, not {word}")
+    return found
 
 
 def _choose_snapshots(arguments: argparse.Namespace) -> tuple[str | pa.Table, str | pa.Table, list[str]]:
@@ -115,6 +130,10 @@ def _parser() -> argparse.ArgumentParser:
         "--near-columns", nargs="+", metavar="COLUMN",
         help="the coordinates for --near (default: all columns of numbers)",
     )  # fmt: skip
+    parser.add_argument(
+        "--tolerance", nargs="+", default=[], metavar="COLUMN=NUMBER",
+        help="numbers of this column that differ by no more are no update",
+    )  # fmt: skip
     parser.add_argument("--method", choices=METHODS, default="auto", help="how (default: %(default)s)")
     parser.add_argument("--memory-mb", type=float, default=256, help="memory (default: %(default)s)")
     parser.add_argument(
@@ -136,6 +155,10 @@ def to_lines(found: SnapshotDiff, key: Sequence[str], limit: int) -> Iterable[st
     yield f"{', '.join(named) or 'no difference'}; {counted(found.n_same, 'row')} the same"
     if found.n_reformatted:
         yield f"{counted(found.n_reformatted, 'row')} of these written otherwise, with the same values"
+    if found.n_within:
+        yield f"{counted(found.n_within, 'row')} of these with other numbers, within the tolerance"
+    if len(found.n_by_column) > 1:
+        yield f"updated columns: {', '.join(f'{name} {n:,}' for name, n in found.n_by_column.items())}"
     for names, which in ((found.only_old, "old"), (found.only_new, "new")):
         if names:
             yield f"not compared, for only the {which} snapshot has them: {', '.join(names)}"
@@ -166,7 +189,7 @@ def to_json(found: SnapshotDiff, limit: int) -> dict[str, Any]:
     counts = {f"n_{kind}": len(getattr(found, kind)) for kind in kinds}
     rows = {kind: to_rows(getattr(found, kind).slice(0, max(0, limit))) for kind in kinds}
     rest = {name: value for name, value in vars(found).items() if name not in kinds}
-    return {**counts, **rest, **rows}
+    return {**counts, **rest, "n_by_column": found.n_by_column, **rows}
 
 
 def _rows(table: pa.Table) -> Iterable[dict[str, Any]]:

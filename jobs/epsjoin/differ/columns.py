@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from decimal import Decimal
+from decimal import Context, Decimal, InvalidOperation
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from epsjoin.differ.snapshots import Snapshot
 from epsjoin.digests import UNKEYED, digest_table
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools
+from epsjoin.local.arguments import as_number
 from epsjoin.source.values import from_text
 
 _KINDS = ("integer", "number", "boolean", "date", "timestamp", "time")
@@ -31,6 +32,12 @@ as it reaches."""
 
 _TOO_FINE = re.compile(r":[0-9]{2}[.,][0-9]{6}0*[1-9]")
 """Matches times whose seconds have more digits than are read of them."""
+
+
+_EXACT = Context(prec=2000)
+"""Digits enough for the difference of any two numbers that float64 holds."""
+
+_MAY_BE_NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_string)
 
 
 class Compared(NamedTuple):
@@ -127,6 +134,47 @@ def find_reformatted(
                 found[name][rows[same]] = True
                 break
     return found
+
+
+def find_within(
+    old: pa.Table, new: pa.Table, differing: dict[str, Bools], tolerance: Mapping[str, float]
+) -> dict[str, Bools]:
+    """Which of the differing values are two numbers within the tolerance of their column.
+
+    Numbers are compared as they are written, in decimals: 1.1 and 1.2 differ by 0.1.
+    """
+    found = {name: np.zeros(len(differs), bool) for name, differs in differing.items()}
+    for name, most in tolerance.items():
+        rows = np.flatnonzero(differing[name])
+        before, now = (table[name].take(pa.array(rows)).to_pylist() for table in (old, new))
+        exact = Decimal(repr(float(most)))
+        found[name][rows] = [_are_within(one, other, exact) for one, other in zip(before, now, strict=True)]
+    return found
+
+
+def check_tolerance(tolerance: Mapping[str, float], compared: Compared) -> None:
+    """Check that each column of a tolerance is compared and may hold numbers, and that each is a number.
+
+    Raises
+    ------
+    ArgumentError
+        One is not.
+    """
+    for name, most in tolerance.items():
+        if name not in compared.rest:
+            known = ", ".join(compared.rest)
+            raise ArgumentError(f"tolerance: {name} is no compared column; those are {known}")
+        kind = compared.schema.field(name).type
+        if not any(is_kind(kind) for is_kind in _MAY_BE_NUMBERS):
+            raise ArgumentError(f"tolerance: column {name} holds {kind}, not numbers")
+        if not 0 <= as_number(most) < math.inf:
+            raise ArgumentError(f"tolerance of {name} must be a finite number, at least 0, not {most!r}")
+
+
+def _are_within(one: object, other: object, most: Decimal) -> bool:
+    with suppress(InvalidOperation):  # no number, or no difference, as of infinities
+        return _EXACT.subtract(Decimal(str(one)), Decimal(str(other))).copy_abs() <= most
+    return False
 
 
 def _same_rows(column: Column, old: pa.ChunkedArray, new: pa.ChunkedArray) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, MutableMapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -20,7 +21,15 @@ from epsjoin.local.differ.order import distance, missed_probability, waiting
 with needing_extra("epsjoin.snapshot_diff"):
     import pyarrow as pa
 
-    from epsjoin.differ.columns import Compared, choose_columns, find_reformatted, mark_differing, structs
+    from epsjoin.differ.columns import (
+        Compared,
+        check_tolerance,
+        choose_columns,
+        find_reformatted,
+        find_within,
+        mark_differing,
+        structs,
+    )
     from epsjoin.differ.found import Found
     from epsjoin.differ.keyed import find_difference
     from epsjoin.differ.nearness import Near
@@ -46,8 +55,10 @@ class SnapshotDiff:
         differ), ``before`` and ``now`` (structs of the compared columns).
     rekeyed : rows that went under one key and came under another, neither inserted nor deleted: ``before``
         and ``now`` (structs of whole rows), ``distance`` (null where their content is equal).
-    n_same : number of rows that are the same; ``n_reformatted`` of them are written otherwise.
+    n_same : number of rows that are the same; ``n_reformatted`` of them are written otherwise, ``n_within``
+        have other numbers.
     n_reformatted : rows in which a text changed, and its value did not (1.5 and 1.50).
+    n_within : rows whose values differ only by numbers within their tolerance.
     only_old, only_new : names of columns that one snapshot alone has; they are not compared.
     distance : how much the order of the rows differs: 0 not at all, 1 reversed, 2/3 shuffled.
     waiting : number of rows that wait for their partners, at most, when both snapshots are read in step.
@@ -71,6 +82,7 @@ class SnapshotDiff:
     rekeyed: pa.Table
     n_same: int
     n_reformatted: int
+    n_within: int
     only_old: list[str]
     only_new: list[str]
     distance: float
@@ -78,6 +90,11 @@ class SnapshotDiff:
     blocks_read: int
     blocks_written: int
     missed_probability: float
+
+    @property
+    def n_by_column(self) -> dict[str, int]:
+        """Number of updated rows in which a column differs, by its name, most first."""
+        return dict(Counter(self.updated["columns"].combine_chunks().flatten().to_pylist()).most_common())
 
 
 def snapshot_diff(
@@ -91,6 +108,7 @@ def snapshot_diff(
     memory_mb: float = 256,
     near: float | Mapping[str | tuple[str, str], float] | None = None,
     near_columns: Sequence[str] | None = None,
+    tolerance: Mapping[str, float] | None = None,
     counters: Counters | None = None,
 ) -> SnapshotDiff:
     """Find the rows that were inserted, updated, deleted or got another key between two snapshots.
@@ -120,6 +138,8 @@ def snapshot_diff(
         that are the only best match of one another (:func:`epsjoin.bestmatch_join`).
     near_columns : for one distance the columns that are the coordinates; by default all compared columns of
         numbers.
+    tolerance : how far two numbers of a column may differ, by its name: values that differ less, or by as
+        much, are no update. Numbers are compared as they are written: 1.1 and 1.2 differ by 0.1.
     counters : dictionary to whose entries ``blocks_read``, ``blocks_written`` and ``rows`` are added.
 
     Returns
@@ -129,7 +149,7 @@ def snapshot_diff(
     Raises
     ------
     ArgumentError
-        An argument is wrong: no such file, column or method.
+        An argument is wrong: no such file, column or method; a tolerance of a column that holds no numbers.
     DataRefusedError
         A file is broken, a record cannot be read, has no key, or a key comes twice in one snapshot.
 
@@ -177,9 +197,12 @@ def snapshot_diff(
         from epsjoin.differ.nearness import check_criteria
 
         check_criteria(near, compared.rest)
+    if tolerance and not keys:
+        raise ArgumentError("tolerance needs a key; without one no row is an update of another")
+    check_tolerance(tolerance or {}, compared)
     with closing(Disk(room, _row_bytes(sides))) as disk:
         found = find_difference(sides, compared, method, digest_bits, disk)
-    result = _describe(sides, compared, found, near, near_columns)
+    result = _describe(sides, compared, found, near, near_columns, tolerance or {})
     n_both = found.n_same + len(found.updated)
     rows = [n_both + len(alone) for alone in (found.deleted, found.inserted)]
     if counters is not None:
@@ -221,6 +244,7 @@ def _describe(
     found: Found,
     near: Near | None,
     near_columns: Sequence[str] | None,
+    tolerance: Mapping[str, float],
 ) -> dict[str, Any]:
     """The rows of each kind."""
     before, now = (
@@ -228,16 +252,20 @@ def _describe(
     )
     differing = mark_differing(before, now, compared.rest)
     reformatted = find_reformatted(before, now, differing, sides)
+    within = find_within(before, now, differing, tolerance)
+    none = np.zeros((len(now), 0), bool)
     is_changed = np.column_stack(
-        [differing[name] & ~reformatted[name] for name in compared.rest] or [np.zeros((len(now), 0), bool)]
+        [none, *(differing[name] & ~reformatted[name] & ~within[name] for name in compared.rest)]
     )
     rows = np.flatnonzero(is_changed.any(axis=1))
+    is_within = np.column_stack([none, *(within[name] & ~reformatted[name] for name in compared.rest)])
+    n_within = np.count_nonzero(is_within.any(axis=1) & ~is_changed.any(axis=1))
     names = _names(compared.rest, is_changed[rows])
     before, now = before.take(pa.array(rows)), now.take(pa.array(rows))
     updated = now.select(compared.key).append_column("columns", names)
     for name, table in (("before", before), ("now", now)):
         updated = updated.append_column(name, structs(table))
-    n_reformatted = len(found.updated) - len(rows)
+    n_unchanged = len(found.updated) - len(rows)
     deleted, inserted = (
         side.take(places, side.schema)
         for side, places in zip(sides, (found.deleted, found.inserted), strict=True)
@@ -248,6 +276,7 @@ def _describe(
         "deleted": deleted,
         "updated": updated,
         "rekeyed": rekeyed,
-        "n_same": found.n_same + n_reformatted,
-        "n_reformatted": n_reformatted,
+        "n_same": found.n_same + n_unchanged,
+        "n_reformatted": n_unchanged - n_within,
+        "n_within": n_within,
     }

@@ -15,8 +15,8 @@
 References
 ----------
 Campello, Moulavi, Zimek, Sander: Hierarchical density estimates for data clustering, visualization, and
-outlier detection, ACM TKDD 10 (2015), sections 3 to 5, and GLOSH. Departure: where distances are 0 densities are
-infinite, and a cluster of such points is never given up for smaller ones.
+outlier detection, ACM TKDD 10 (2015), sections 3 to 5, and GLOSH. Departure: where distances are 0 densities
+are infinite, and a cluster of such points is never given up for smaller ones.
 """
 
 from __future__ import annotations
@@ -281,7 +281,7 @@ def _probabilities(tree: Condensed, home: Ints) -> Floats:
 
 
 def _outlier_scores(tree: Condensed) -> Floats:
-    """One less the density at which a point falls out, by the largest in its cluster and those that come of it."""
+    """One less the density at which a point falls out, by the largest that is left in its cluster."""
     densest = np.zeros(len(tree.parent))
     np.maximum.at(densest, tree.cluster, tree.at)
     for cluster in range(len(densest) - 1, 0, -1):  # parents come first
