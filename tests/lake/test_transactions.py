@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, Field, write_deltalake
+from deltalake import DeltaTable, Field, Schema, write_deltalake
 
 from epsjoin.errors import TableError, UnfitTableError
 from epsjoin.lake import delta_log, slices, targets, transactions
@@ -85,7 +86,7 @@ def test_replace_table__refuses_a_table_of_other_columns_that_was_made_meanwhile
     others = Target("others", location, pa.schema([("id", pa.int64())]), (), {})
     transactions.replace_table(others, [])
     into = Target("pairs", location, pa.schema([("left_id", pa.int64())]), (), {})
-    with pytest.raises(TableError, match=r"is a table of other columns \(id\)"):
+    with pytest.raises(TableError, match=r"columns \(id int64; in this order must be left_id int64\)"):
         transactions.replace_table(into, [])
     assert DeltaTable(location).version() == 1
 
@@ -98,6 +99,69 @@ def test_replace_table__refuses_a_partitioned_table(tmp_path: Path) -> None:
         with pytest.raises(TableError, match="is partitioned by x; take another folder"):
             look(into)
     assert DeltaTable(tmp_path).version() == 0
+
+
+def make_table(folder: Path, **extra: object) -> DeltaTable:
+    """A table of one column without rows, then a commit by hand that changes its metadata or its protocol."""
+    table = DeltaTable.create(folder, Schema.from_arrow(pa.schema([("id", pa.int64())])))
+    log = folder / "_delta_log"
+    commit = [json.loads(line) for line in (log / f"{0:020d}.json").read_text().splitlines()]
+    (meta,) = (action["metaData"] for action in commit if "metaData" in action)
+    action = {name: value for name, value in extra.items() if name == "protocol"}
+    if "column" in extra:
+        fields = [{"name": "id", "type": "long", "nullable": True, "metadata": {}} | extra["column"]]
+        meta["schemaString"] = json.dumps({"type": "struct", "fields": fields})
+        action["metaData"] = meta
+    if "property" in extra:
+        action["metaData"] = {**meta, "configuration": extra["property"]}
+    (log / f"{1:020d}.json").write_text("\n".join(json.dumps({name: each}) for name, each in action.items()))
+    table.update_incremental()
+    return table
+
+
+@pytest.mark.parametrize(
+    ("extra", "says"),
+    [
+        ({"property": {"delta.constraints.c": "id > 5"}}, r"CHECK \(id > 5\)"),
+        ({"property": {"delta.appendOnly": "true"}}, "appendOnly"),
+        ({"column": {"nullable": False}}, "NOT NULL of id"),
+        (
+            {"column": {"metadata": {"delta.generationExpression": "1"}}},
+            "delta.generationExpression of id",
+        ),
+        ({"column": {"metadata": {"CURRENT_DEFAULT": "1"}}}, "CURRENT_DEFAULT of id"),
+        (
+            {
+                "protocol": {
+                    "minReaderVersion": 1,
+                    "minWriterVersion": 7,
+                    "writerFeatures": ["appendOnly", "rowTracking", "domainMetadata"],
+                }
+            },
+            "domainMetadata, rowTracking",
+        ),
+    ],
+    ids=lambda each: each if isinstance(each, str) else "",
+)
+def test_check_replaceable__refuses_a_table_whose_rules_the_new_rows_might_break(
+    tmp_path: Path, extra: dict[str, object], says: str
+) -> None:
+    make_table(tmp_path, **extra)
+    into = Target("pairs", tmp_path.as_uri(), pa.schema([("id", pa.int64())]), (), {})
+    for look in (transactions.check_replaceable, lambda into: transactions.replace_table(into, [])):
+        with pytest.raises(
+            UnfitTableError, match=rf"which new rows might break \({says}\); take another folder$"
+        ):
+            look(into)
+    assert DeltaTable(tmp_path).version() == 1
+
+
+def test_check_replaceable__allows_rules_that_no_column_uses(tmp_path: Path) -> None:
+    features = ["appendOnly", "invariants", "checkConstraints", "changeDataFeed", "generatedColumns"]
+    make_table(tmp_path, protocol={"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": features})
+    into = Target("pairs", tmp_path.as_uri(), pa.schema([("id", pa.int64())]), (), {})
+    transactions.check_replaceable(into)
+    transactions.replace_table(into, [])
 
 
 def test_check_replaceable__refuses_a_folder_with_files_of_others_but_not_what_a_killed_job_has_left(

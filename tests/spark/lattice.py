@@ -40,8 +40,8 @@ def no_pairs(spark: SparkSession) -> DataFrame:
     return one.where("left_id < 0")
 
 
-def shrinking_frame(spark: SparkSession, readings: Path) -> DataFrame:
-    """Ids from 0 to 9 in one partition, of which each reading leaves out one more; the file counts them."""
+def shrinking_frame(spark: SparkSession, readings: Path, n: int = 10) -> DataFrame:
+    """Ids from 0 to n - 1 in one partition, of which each reading leaves out one more, as the file counts."""
 
     def fewer_each_time(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with readings.open("a") as file:
@@ -49,4 +49,4 @@ def shrinking_frame(spark: SparkSession, readings: Path) -> DataFrame:
         for batch in batches:
             yield batch.slice(len(readings.read_text()))
 
-    return spark.range(0, 10, 1, 1).mapInArrow(fewer_each_time, "id long")
+    return spark.range(0, n, 1, 1).mapInArrow(fewer_each_time, "id long")

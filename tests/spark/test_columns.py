@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,23 @@ def test_points_of__refuses_a_point_for_which_the_metric_is_not_defined(spark: S
     ):
         with pytest.raises(DataRefusedError, match="haversine needs a latitude .* the id 5 breaks this"):
             call()
+
+
+def test_points_of__names_the_point_whose_vector_is_missing(spark: SparkSession) -> None:
+    """Spark ends in Java where it makes an array of no vector."""
+    schema = T.StructType([T.StructField("id", T.LongType()), T.StructField("at", VectorUDT())])
+    frame = spark.createDataFrame([(1, Vectors.dense(0.0, 1.0)), (7, None)], schema)
+    with pytest.raises(DataRefusedError, match="the column 'at' is null where the id is 7"):
+        epsjoin.spark.similarity_join(frame, eps=1.0, columns="at")
+
+
+def test_sample__refuses_a_frame_that_has_changed_since_it_was_counted(spark: SparkSession) -> None:
+    """With more rows than all there are, nothing could be expected of the rest."""
+    points = points_of(spark.range(9).selectExpr("id", "cast(id AS double) AS x"), "x", "id")
+    for counted in (7, 11):
+        changed = replace(points, n=counted)
+        with pytest.raises(DataRefusedError, match=f"were {counted} rows when they were counted, 9 when"):
+            changed.sample(100, 0)
 
 
 @pytest.mark.parametrize("odd", range(4))

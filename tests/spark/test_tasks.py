@@ -16,6 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from epsjoin.errors import DataRefusedError
+from epsjoin.spark import tasks
 from epsjoin.spark.job import summarize_error
 from epsjoin.spark.rows import FrameRows
 from epsjoin.spark.tasks import TaskReport, lazy_tasks, reports_of, run_tasks
@@ -97,6 +98,18 @@ def test_summarize_error__of_javas_own_is_what_it_threw(spark: SparkSession) -> 
     assert summarize_error(caught.value) == (
         "java.lang.IndexOutOfBoundsException: Index 0 out of bounds for length 0"
     )
+
+
+def test_run_tasks__changes_no_dictionary_that_other_threads_may_be_reading(spark: SparkSession) -> None:
+    """PySpark iterates over it for each Python function of anybody's queries."""
+    environment = spark.sparkContext.environment
+
+    before = dict(environment)
+    with tasks._environment_of_queries(spark):
+        assert spark.sparkContext.environment is not environment
+        assert environment == before
+        assert spark.sparkContext.environment.items() > before.items()
+    assert spark.sparkContext.environment is environment
 
 
 def test_run_tasks__may_be_called_by_several_threads(spark: SparkSession) -> None:

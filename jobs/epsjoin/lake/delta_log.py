@@ -18,17 +18,13 @@ from epsjoin.console import say
 from epsjoin.contracts.row_rules import OURS
 from epsjoin.errors import TableError, UnfitTableError, to_one_line
 from epsjoin.lake.lake import Lake
-from epsjoin.lake.protocol import advice, refuse_append_only, refuse_unhonoured
+from epsjoin.lake.protocol import CHECK, advice, refuse_append_only, refuse_unhonoured
 from epsjoin.lake.targets import translate_write_errors
 from epsjoin.lake.uris import filesystem_of, uri_for
 from epsjoin.pipeline import tables_of, writer_of
 
 MAX_TRIES = 20
 """Maximum number of tries to change a log while other jobs change it, too."""
-
-_CHECK = "delta.constraints."
-"""Prefix of the table properties that hold CHECK constraints."""
-
 
 _PROPERTIES = {
     # deltalake cannot read tables with deletion vectors, and a slice is replaced as a whole anyway
@@ -170,7 +166,7 @@ def _sync_constraints(
     unmet = set(unmet)
     for log in newest(opened, table):
         known = log.metadata().configuration
-        present = {name.removeprefix(_CHECK) for name in known if name.startswith(_CHECK)}
+        present = {name.removeprefix(CHECK) for name in known if name.startswith(CHECK)}
         wrong = sorted(name for name in present - checks.keys() if OURS.search(name))
         missing = {name: check for name, check in checks.items() if name not in present | unmet}
         if not wrong and not missing:

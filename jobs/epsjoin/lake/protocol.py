@@ -6,6 +6,9 @@ read rows that somebody has deleted.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Collection
+
 from deltalake import DeltaTable
 
 from epsjoin.errors import UnfitTableError
@@ -13,6 +16,21 @@ from epsjoin.pipeline import TABLES, run_again
 
 HONOURED = frozenset({"timestampNtz", "vacuumProtocolCheck"})
 """Reader features that change nothing for who reads whole files: a type of columns, and a duty of VACUUM."""
+
+
+HONOURED_BY_WRITERS = frozenset(
+    {"appendOnly", "changeDataFeed", "checkConstraints", "generatedColumns", "invariants"}
+)
+"""Writer features of tables outside of a lake that ask for nothing where no column or property uses them. Who
+replaces all files needs no files of changes."""
+
+CHECK = "delta.constraints."
+"""Prefix of the table properties that hold CHECK constraints."""
+
+_APPEND_ONLY = "delta.appendOnly"
+
+_RULE = re.compile("delta[.](invariants|generationExpression|identity)|CURRENT_DEFAULT")
+"""Matches the names of rules in the metadata of a column."""
 
 
 def refuse_unhonoured(log: DeltaTable, location: str) -> None:
@@ -28,6 +46,36 @@ def refuse_unhonoured(log: DeltaTable, location: str) -> None:
         raise UnfitTableError(
             f"{table_at(location)}: {location} asks its readers for {asked}, which the jobs do not honour: "
             f"they would read rows that were deleted, or other columns; {advice(location)}"
+        )
+
+
+def refuse_rules(log: DeltaTable, location: str, required: Collection[str]) -> None:
+    """Refuse to replace a table outside of a lake that has rules of its own: its new rows are not checked.
+
+    Parameters
+    ----------
+    log, location : of the table.
+    required : names of the columns that no new row lacks.
+
+    Raises
+    ------
+    UnfitTableError
+        The table has constraints, columns that are required, generated or have a default, or a writer feature
+        that is not in :data:`HONOURED_BY_WRITERS`.
+    """
+    settings, columns = log.metadata().configuration, log.schema().fields
+    rules = [f"CHECK ({check})" for name, check in settings.items() if name.startswith(CHECK)]
+    must = [column.name for column in columns if not column.nullable]
+    rules += [f"NOT NULL of {name}" for name in must if name not in required]
+    rules += [
+        f"{rule} of {column.name}" for column in columns for rule in column.metadata if _RULE.match(rule)
+    ]
+    rules += ["appendOnly"] if settings.get(_APPEND_ONLY, "false").lower() == "true" else []
+    rules += sorted(set(log.protocol().writer_features or ()) - HONOURED - HONOURED_BY_WRITERS)
+    if rules:
+        raise UnfitTableError(
+            f"{location} is a table with rules of its own, which new rows might break ({', '.join(rules)}); "
+            "take another folder"
         )
 
 
@@ -48,7 +96,7 @@ def refuse_append_only(log: DeltaTable, table: str) -> None:
     UnfitTableError
         Its property ``delta.appendOnly`` is true.
     """
-    if log.metadata().configuration.get("delta.appendOnly", "false").lower() == "true":
+    if log.metadata().configuration.get(_APPEND_ONLY, "false").lower() == "true":
         raise UnfitTableError(
             f"{table}: its property delta.appendOnly lets nobody replace a slice; "
             f"set it to false, then {run_again(table)}"

@@ -18,7 +18,7 @@ from epsjoin.lake.delta_log import MAX_TRIES, create_log, open_log, open_or_crea
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File
 from epsjoin.lake.phases import phase
-from epsjoin.lake.protocol import advice
+from epsjoin.lake.protocol import advice, refuse_rules
 from epsjoin.lake.targets import (
     Target,
     find_strange,
@@ -117,13 +117,18 @@ def check_replaceable(into: Target) -> None:
 
 
 def check_columns(log: DeltaTable, into: Target) -> DeltaTable:
-    """Return the log of a table outside of a lake; TableError if it has other columns or partitions."""
+    """Return the log of a table outside of a lake; refuse one of other columns, with partitions or rules."""
     found = pa.schema(log.schema().to_arrow())
     if [(column.name, column.type) for column in found] != [(c.name, c.type) for c in into.schema]:
-        raise TableError(f"{into.location} is a table of other columns ({', '.join(found.names)})")
+        wanted = ", ".join(f"{column.name} {column.type}" for column in into.schema)
+        there = ", ".join(f"{column.name} {column.type}" for column in found)
+        raise TableError(
+            f"{into.location} is a table of other columns ({there}; in this order must be {wanted})"
+        )
     partitioned = log.metadata().partition_columns
     if partitioned:
         raise TableError(f"{into.location} is partitioned by {', '.join(partitioned)}; take another folder")
+    refuse_rules(log, into.location, [column.name for column in into.schema if not column.nullable])
     return log
 
 

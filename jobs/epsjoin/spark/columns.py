@@ -229,5 +229,5 @@ def _to_whole_point(column: Column, kind: T.DataType) -> Column | None:
     if isinstance(kind, T.UserDefinedType) and type(kind).__name__ == "VectorUDT":
         from pyspark.ml.functions import vector_to_array  # slow to import, and no step has vectors
 
-        return vector_to_array(column)
+        return F.when(column.isNotNull(), vector_to_array(column))  # of null it ends in Java
     return None

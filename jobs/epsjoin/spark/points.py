@@ -97,7 +97,8 @@ class Points:
         Raises
         ------
         DataRefusedError
-            See :meth:`Reading.arrays`; or no row of the sample holds a point.
+            See :meth:`Reading.arrays`; no row of the sample holds a point; or the frame has another number of
+            rows than it had.
         """
         if self.files is not None:
             return draw_sample(self.files.scan, self.reading, self.n, rows, seed)
@@ -107,6 +108,8 @@ class Points:
         if bound is not None:
             some = some.where(F.col("_order") < F.lit(bound))
         few = some.toArrow()  # little more than twice the rows of the sample, so it is sorted here
+        if bound is None:
+            refuse_changed(self.n, few.num_rows)
         first = pc.sort_indices(few, [("_order", "ascending"), ("id", "ascending")])[:rows]
         taken = few.drop_columns("_order").take(first)
         reading = self.reading

@@ -175,20 +175,20 @@ def _environment_of_queries(spark: SparkSession) -> Iterator[None]:
 
     Spark reuses a Python worker only for functions with the same environment, and that of queries has
     variables that the one of RDDs lacks. Without this, RDDs would start a second set of workers, which would
-    load the package and the kernels again.
+    load the package and the kernels again. It gets another dictionary: other threads may read its own.
     """
-    environment = spark.sparkContext.environment
+    context = spark.sparkContext
+    before = context.environment
     added = {
         word: "1"
         for setting, word in _QUERY_SETTINGS.items()
-        if str(spark.conf.get(setting)).lower() == "true" and word not in environment
+        if str(spark.conf.get(setting)).lower() == "true"
     }
-    environment.update(added)
+    context.environment = {**added, **before}
     try:
         yield
     finally:
-        for word in added:
-            del environment[word]
+        context.environment = before
 
 
 def lazy_tasks(

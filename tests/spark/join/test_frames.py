@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import epsjoin.spark
@@ -93,7 +93,7 @@ def test_similarity_join__writes_over_no_other_table(spark: SparkSession, tmp_pa
     write_deltalake(to, pa.table({"id": range(3)}))
     there = sorted(Path(to).rglob("*"))
     frame = frame_of(spark, LATTICE)
-    with pytest.raises(TableError, match=r"is a table of other columns \(id\)"):
+    with pytest.raises(TableError, match=r"columns \(id int64; in this order must be left_id int64, "):
         epsjoin.spark.similarity_join(frame, eps=LATTICE_EPS, columns=columns_of(LATTICE), to=to)
     assert DeltaTable(to).to_pyarrow_table().num_rows == 3
     assert sorted(Path(to).rglob("*")) == there, "refused before anything was done"
@@ -185,23 +185,27 @@ def test_similarity_join__refuses_a_frame_that_changes_while_it_is_joined(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     readings = tmp_path / "readings"
-    rows = shrinking_frame(spark, readings)
-    frame = rows.select("id", F.col("id").cast("double").alias("x0"))
     to = tmp_path / "pairs"
     kinds: dict[str, Any] = {"eps": 1.0, "columns": "x0"}
-    with pytest.raises(DataRefusedError, match="were 9 rows when they were counted, 7 when they were read"):
-        epsjoin.spark.similarity_join(frame, to=str(to), **kinds)
+
+    def points(rows: DataFrame) -> DataFrame:
+        return rows.select("id", F.col("id").cast("double").alias("x0"))
+
+    few = points(shrinking_frame(spark, readings))  # the sample is all of it
+    with pytest.raises(DataRefusedError, match="were 9 rows when they were counted, 8 when they were read"):
+        epsjoin.spark.similarity_join(few, to=str(to), **kinds)
     assert not list(to.glob("scratch-*"))
 
-    steady = spark.range(0, 40, 1, 3).select("id", F.col("id").cast("double").alias("x0"))
+    frame, steady = points(shrinking_frame(spark, readings, 3000)), points(spark.range(0, 40, 1, 3))
+    kinds["cuts"] = Cuts(sample_rows=10)
     for right in (None, steady):
         readings.unlink()
         pairs = epsjoin.spark.similarity_join(frame, right, **kinds)
-        n = 9 + (right is not None) * 40
-        with pytest.raises(PySparkException, match=f"were {n} rows when they were counted, {n - 2} when"):
+        n = 2999 + (right is not None) * 40
+        with pytest.raises(PySparkException, match=f"were {n:,} rows when they were counted, {n - 2:,} when"):
             pairs.collect()
     readings.unlink()
-    with pytest.raises(PySparkException, match="were 49 rows when they were counted, 47 when"):
+    with pytest.raises(PySparkException, match="were 3,039 rows when they were counted, 3,037 when"):
         epsjoin.spark.similarity_join(steady, frame, to=str(to), **kinds)
     assert not (to / "_delta_log").exists()
 
