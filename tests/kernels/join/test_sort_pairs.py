@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epsjoin.kernels.join.sort_pairs import Block, count, fill_left, group_by_left, pack, sort_groups
+from epsjoin.kernels.join.sort_pairs import (
+    Block,
+    count,
+    fill_left,
+    group_by_left,
+    pack,
+    sort_group,
+    sort_groups,
+)
 from oracles import examples
 
 N_LEFT, N_RIGHT = 7, 60
@@ -45,6 +53,22 @@ def test_sort_groups__sorts_long_groups_in_any_order(step, with_distance):
     sort_groups(np.array([0, k, 3 * k]), right, distance)  # of two rows the second has each partner twice
     assert right.tolist() == [*range(k), *np.repeat(np.arange(k), 2)]
     assert distance.tolist() == ((right + 0.5).tolist() if with_distance else [])
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+@pytest.mark.parametrize("span", [2, 255, 256, 257, 2**16, 2**24 + 1, 2**31 - 1])
+def test_sort_group__sorts_rows_of_any_range_and_leaves_the_others(span, kind):
+    random = np.random.default_rng(span)
+    right, distance = random.integers(2**31 - 1 - span, 2**31 - 1, 500).astype(kind), random.random(500)
+    expected = right.copy(), distance.copy()
+    order = 100 + np.argsort(right[100:400], kind="stable")
+    expected[0][100:400], expected[1][100:400] = right[order], distance[order]
+    sort_group(right, distance, 100, 400)
+    assert right.tolist() == expected[0].tolist()
+    assert distance.tolist() == expected[1].tolist()
+    sort_group(right, distance, 7, 8)
+    sort_group(right, distance, 7, 7)
+    assert right.tolist() == expected[0].tolist()
 
 
 @pytest.mark.parametrize(
