@@ -16,6 +16,9 @@ from epsjoin.console import printable
 INTERRUPTED = 128 + signal.SIGINT
 """Exit code of a job or a command that Ctrl-C ended, as shells have it."""
 
+CLOSED_PIPE = 128 + 13
+"""Exit code of a command whose output nobody reads any more, as shells have it of SIGPIPE."""
+
 MAX_MESSAGE = 2000
 """Maximum number of characters of a message that are shown."""
 

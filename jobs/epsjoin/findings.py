@@ -208,8 +208,9 @@ class Findings(RunFindings):
     map_axes : names of x and y; the second is "" with a single coordinate.
     is_geographic : whether x and y are degrees of longitude and latitude.
     largest_clusters : the clusters that the page lists, the largest first: cluster_id, size, core, border,
-        centre (a number for each of the first coordinates), and key and label (a few words, or ``None``) of
-        the core point with the smallest id, which name the cluster to a person.
+        centre (a number for each of the first coordinates), key and label (a few words, or ``None``) of the
+        core point with the smallest id, and called, the label of the record that named the cluster when it
+        was born, by which all pictures call it (``None`` where it is not known).
     cluster_sizes, cluster_size_counts : (s,) int64 each: the distinct cluster sizes, ascending, and how
         many clusters have each.
     outliers : the first rows of ``outliers`` by rank: rank, id, k_distance, lof, degree,

@@ -135,6 +135,17 @@ def test_doctor__needs_no_package_of_ours() -> None:
     assert done.stdout.splitlines()[-1] == "False"
 
 
+def test_a_command_whose_output_nobody_reads_any_more__ends_in_silence() -> None:
+    code = "import sys; from epsjoin.commands import cli; sys.exit(cli.main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, "diff", *["tests/data/navaids/2022-12-25.csv.gz"] * 2]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as done:
+        assert done.stdout is not None
+        assert done.stderr is not None
+        done.stdout.close()  # before the command says anything
+        assert done.stderr.read() == b""
+    assert done.returncode == 141
+
+
 @pytest.mark.parametrize("command", ["show", "doctor", "contract", "diff"])
 def test_a_command_that_is_interrupted__says_so_and_ends_with_130(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from epsjoin.commands import cli
+from epsjoin.commands.history import find_id
 from epsjoin.lake.lake import Lake
 from tests.stored_runs import new_lake, row, write, write_run
 
@@ -61,8 +62,8 @@ def test_clusters__lists_runs_with_their_events_and_the_largest_clusters(
     lines = said(capsys)
     assert lines[0] == ["Navigation", "aids", "of", "the", "world,", "3", "runs"]
     assert lines[2:5] == [[RUNS[0], "2"], [RUNS[1], "1", "1", "merged,", "1", "grown"], [RUNS[2], "1"]]
-    assert lines[5][-1] == RUNS[2]
-    assert lines[6:] == [["4", RUNS[0], "3", "1,224"]]
+    assert lines[5][-1] == f"{RUNS[2]})"
+    assert lines[6:] == [["4", RUNS[0], "3", "1,224", "x", "x", "x"]]
 
 
 def test_clusters__of_a_name_tells_its_life(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
@@ -88,8 +89,26 @@ def test_clusters__of_an_unknown_name_says_where_names_are(
 ) -> None:
     assert clusters(lake, "--name", "5") == 2
     assert capsys.readouterr().err == (
-        "epsjoin clusters: no run has a cluster of the name 5; without --name the largest are listed\n"
+        "epsjoin clusters: no run has a cluster of the name 5 (it is a cluster_id, that of the cluster 4 in "
+        "run 2022-05-01); without --name and --key the largest are listed\n"
     )
+    assert clusters(lake, "--name", "6") == 2
+    assert "no run has a cluster of the name 6; without" in capsys.readouterr().err
+
+
+def test_clusters__are_told_by_the_records_that_named_them(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    id_ = find_id(lake.source, ["85"])
+    write(lake, "points", RUNS[0], [row(lake, "points", run=RUNS[0], id=id_, name="Lannion")])
+    name_clusters(lake, RUNS[2], [cluster(id_, id_, 90, first_run=RUNS[0])])
+    assert clusters(lake) == 0
+    assert "Lannion" in said(capsys)[-1]
+    assert clusters(lake, "--key", "85") == 0
+    assert said(capsys)[-1][:3] == [RUNS[2], str(id_), "90"]
+    assert clusters(lake, "--key", "86") == 2
+    with pytest.raises(SystemExit, match="2"):
+        clusters(lake, "--key", "85", "--name", "1")
 
 
 def test_clusters__leaves_out_a_run_whose_tables_do_not_belong_together(
@@ -99,7 +118,7 @@ def test_clusters__leaves_out_a_run_whose_tables_do_not_belong_together(
     assert clusters(lake) == 0
     told = capsys.readouterr().out
     assert "clusters: run 2022-05-01 is left out: cluster_flows of run 2022-05-01 was made from other" in told
-    assert "largest clusters of 2022-04-01" in told
+    assert "(the largest of 2022-04-01)" in told
 
 
 def test_clusters__of_a_lake_without_names_says_which_job_makes_them(

@@ -77,6 +77,21 @@ def test_page__shows_the_key_numbers(reader: Reader, example: Findings) -> None:
         assert text in reader.words
 
 
+def test_page__has_one_name_for_a_cluster_whose_smallest_core_point_is_another_one_now(
+    reader: Reader, example: Findings
+) -> None:
+    assert "A cluster has the name of its core point with the smallest id; that id is" in reader.words
+    first, *others = example.largest_clusters
+    kept = [{**first, "called": "Old harbour"}, *({**row, "called": row["label"]} for row in others)]
+    for rows, is_told in ((kept, True), ([{**first, "called": first["label"]}, *others], False)):
+        findings = dataclasses.replace(example, largest_clusters=rows)
+        shown = Reader(page.render(findings)).words
+        assert (f"Old harbour {first['key'][0]}" in shown) is is_told
+        assert ("A cluster keeps its name from run to run" in shown) is is_told
+        name = "Old harbour" if is_told else first["label"]
+        assert name in sentences.first_sentence(findings)
+
+
 def test_page__says_where_everything_came_from(reader: Reader) -> None:
     for text in (
         "data set beacons, run 2023-06-04",

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
 from epsjoin.commands import doctor
-from epsjoin.errors import INTERRUPTED, EpsjoinError, needing_extra
+from epsjoin.errors import CLOSED_PIPE, INTERRUPTED, EpsjoinError, needing_extra
 
 USAGE = """usage: epsjoin COMMAND ...
 
@@ -52,7 +53,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             return doctor.main(arguments[1:])
         # imported only now, as the doctor must run where the packages of the other commands are missing
         with needing_extra("the command"):
-            return int(importlib.import_module(f"epsjoin.commands.{command}").main(arguments[1:]))
+            code = int(importlib.import_module(f"epsjoin.commands.{command}").main(arguments[1:]))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # its reader has seen enough, as head has
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # nor does Python's last flush complain
+        return CLOSED_PIPE
     except KeyboardInterrupt:
         print(f"epsjoin {command}: interrupted", file=sys.stderr)
         return INTERRUPTED

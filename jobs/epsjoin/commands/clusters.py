@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from epsjoin.commands.runs import read_each_run
+from epsjoin.commands.history import find_id
+from epsjoin.commands.runs import read_each_run, texts_of
 from epsjoin.console import counted, printable
-from epsjoin.errors import ArgumentError, UnfitTableError
+from epsjoin.errors import ArgumentError, MissingSliceError, UnfitTableError
 from epsjoin.lake import slices
 from epsjoin.lake.arguments import add_lake, open_stored
 from epsjoin.lake.fingerprints import Fingerprints
-from epsjoin.lake.lake import Lake
+from epsjoin.lake.lake import Lake, Slice
 from epsjoin.report import words
 
 MAX_NAMES = 20
@@ -37,7 +39,13 @@ def main(argv: Sequence[str]) -> int:
         description="Print the clusters of all runs by the names that they keep, or the life of one.",
     )
     add_lake(parser, has_run=False)
-    parser.add_argument("--name", type=int, help="name of a cluster, whose life is printed")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--name", type=int, help="name of a cluster, whose life is printed")
+    which.add_argument(
+        "--key",
+        action="append",
+        help="the same of the cluster that the record of this key has named; once for each column of the key",
+    )
     arguments = parser.parse_args(argv)
     lake = open_stored(arguments)
     runs = read_runs(lake)
@@ -45,7 +53,8 @@ def main(argv: Sequence[str]) -> int:
         raise UnfitTableError(
             f"{arguments.dataset} has no named clusters in {lake.location('')}; run compare for a run first"
         )
-    lines = _list_clusters(runs) if arguments.name is None else _tell_life(runs, arguments.name)
+    name = arguments.name if arguments.key is None else find_id(lake.source, arguments.key)
+    lines = _list_clusters(lake, runs) if name is None else _tell_life(runs, name)
     print(f"\n{printable(lake.source.title)}, {counted(len(runs), 'run')}\n")
     for line in lines:
         print(f"  {line}".rstrip())
@@ -81,7 +90,7 @@ def describe_event(row: Mapping[str, Any]) -> str:
     return f"{row['event']}, {n}"
 
 
-def _list_clusters(runs: Sequence[NamedRun]) -> Iterator[str]:
+def _list_clusters(lake: Lake, runs: Sequence[NamedRun]) -> Iterator[str]:
     yield f"{'run':<10}  {'clusters':>10}  events"
     for run in runs:
         counts = Counter(row["event"] for row in run.events)
@@ -91,14 +100,33 @@ def _list_clusters(runs: Sequence[NamedRun]) -> Iterator[str]:
     largest = sorted(last.names, key=lambda row: (-row["size"], row["name"]))[:MAX_NAMES]
     if largest:
         yield ""
-        yield f"{'name':>20}  {'since':<10}  {'runs':>6}  {'size':>10}  largest clusters of {last.run}"
+        yield f"{'name':>20}  {'since':<10}  {'runs':>6}  {'size':>10}  named by (the largest of {last.run})"
+    texts = _name_records(lake, largest)
     for row in largest:
-        yield f"{row['name']:>20}  {row['first_run']:<10}  {row['runs']:>6,}  {row['size']:>10,}"
+        numbers = f"{row['name']:>20}  {row['first_run']:<10}  {row['runs']:>6,}  {row['size']:>10,}"
+        yield f"{numbers}  {printable(texts.get(row['name'], ''))}"
+
+
+def _name_records(lake: Lake, rows: Iterable[Row]) -> dict[int, str]:
+    """What the records say that named clusters, in the runs where the names began, if these are there."""
+    found: dict[int, str] = {}
+    first = defaultdict[str, list[int]](list)
+    for row in rows:
+        first[row["first_run"]].append(row["name"])
+    for run, names in first.items():
+        with suppress(MissingSliceError):
+            found |= texts_of(lake, Slice("points", run), names)
+    return found
 
 
 def _tell_life(runs: Sequence[NamedRun], name: int) -> Iterator[str]:
     if all(row["name"] != name for run in runs for row in run.names):
-        raise ArgumentError(f"no run has a cluster of the name {name}; without --name the largest are listed")
+        of_id = {row["name"]: run.run for run in runs for row in run.names if row["cluster_id"] == name}
+        told = ", ".join(f"that of the cluster {other} in run {run}" for other, run in of_id.items())
+        is_id = f" (it is a cluster_id, {told})" if told else ""
+        raise ArgumentError(
+            f"no run has a cluster of the name {name}{is_id}; without --name and --key the largest are listed"
+        )
     return _list_life(runs, name)
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from epsjoin.console import say
 from epsjoin.errors import TableError, UnfitTableError
 from epsjoin.lake import slices
-from epsjoin.lake.lake import Lake
+from epsjoin.lake.lake import Lake, Slice
+
+MAX_NAMES = 3
+"""Maximum number of columns of text that are printed with an outlier."""
 
 T = TypeVar("T")
 
@@ -46,3 +52,13 @@ def read_each_run(lake: Lake, table: str, read: Callable[[Lake, str], T], comman
             say(f"{command}: run {run} is left out: {error}")
         else:
             yield found
+
+
+def texts_of(lake: Lake, of_points: Slice, ids: Sequence[int]) -> dict[int, str]:
+    """What columns of text say of points, which tells a person more than an id; empty where none do."""
+    names = [column.name for column in lake.source.columns if column.type == "string"][:MAX_NAMES]
+    if not names:
+        return dict.fromkeys(ids, "")
+    points = slices.read_slice(lake, of_points, ["id", *names])
+    rows = points.filter(pc.is_in(points["id"], pa.array(ids, pa.int64()))).to_pylist()
+    return {row["id"]: " ".join(str(row[name]) for name in names if row[name]) for row in rows}

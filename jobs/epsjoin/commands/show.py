@@ -7,10 +7,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from epsjoin.commands.clusters import describe_event
+from epsjoin.commands.runs import texts_of
 from epsjoin.console import counted, printable
 from epsjoin.errors import MissingSliceError, UnfitTableError
 from epsjoin.findings import CHANGES, most_telling
@@ -26,9 +26,6 @@ MAX_OUTLIERS = 5
 
 MAX_EVENTS = 5
 """Maximum number of events of clusters that are printed."""
-
-MAX_NAMES = 3
-"""Maximum number of columns of text that are printed with an outlier."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -109,7 +106,7 @@ def _tell_clusters(lake: Lake, inputs: Fingerprints) -> Iterator[tuple[str, str]
     top = _read_outliers(lake, of["outliers"])
     largest = sizes.slice(0, 1).to_pylist()
     shown = [row["id"] for row in top] + [row["cluster_id"] for row in largest]
-    names = _names_of(lake, of["points"], shown)
+    names = texts_of(lake, of["points"], shown)
     for row in largest:
         told = f"{counted(row['count_all'], 'point')}, id {row['cluster_id']} {names[row['cluster_id']]}"
         yield "largest cluster", told.rstrip()
@@ -168,16 +165,6 @@ def _read_outliers(lake: Lake, outliers: Slice) -> list[dict[str, Any]]:
     columns = ["id", "rank", "lof", "k_distance", "degree", "dimensions"]
     top = slices.read_slice(lake, outliers, columns).filter(pc.field("rank") <= MAX_OUTLIERS)
     return list(top.sort_by("rank").to_pylist())
-
-
-def _names_of(lake: Lake, of_points: Slice, ids: Sequence[int]) -> dict[int, str]:
-    """What columns of text say of points, which tells a person more than an id; empty where none do."""
-    names = [column.name for column in lake.source.columns if column.type == "string"][:MAX_NAMES]
-    if not names:
-        return dict.fromkeys(ids, "")
-    points = slices.read_slice(lake, of_points, ["id", *names])
-    rows = points.filter(pc.is_in(points["id"], pa.array(ids, pa.int64()))).to_pylist()
-    return {row["id"]: " ".join(str(row[name]) for name in names if row[name]) for row in rows}
 
 
 def _describe_outlier(row: dict[str, Any], name: str, unit: str, is_document: bool) -> str:

@@ -19,7 +19,8 @@ def first_sentence(findings: Findings) -> str:
     text = f"{points}: {counted(findings.n_clusters, 'cluster')} {within}, "
     if findings.largest_clusters:
         row = findings.largest_clusters[0]
-        label = f" ({words.isolate(words.cell(row['label']))})" if row.get("label") else ""
+        called = row.get("called") or row.get("label")
+        label = f" ({words.isolate(words.cell(called))})" if called else ""
         text += f"the largest with {counted(row['size'], 'point')}{label}; "
     belong = "belongs" if findings.n_noise == 1 else "belong"
     return text + f"{counted(findings.n_noise, 'point')} {belong} to none."

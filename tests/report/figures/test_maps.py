@@ -38,6 +38,15 @@ def test_draw_map__names_the_eight_largest_with_their_size(example: Findings) ->
     assert "Place 8" not in said
 
 
+def test_draw_map__calls_a_cluster_by_the_name_that_it_keeps(example: Findings) -> None:
+    first, *others = example.largest_clusters
+    kept = dataclasses.replace(example, largest_clusters=[{**first, "called": "Old harbour"}, *others])
+    said = texts(maps.draw_map(kept))
+    assert f"Old harbour ({first['size']})" in said
+    assert f"{first['label']} ({first['size']})" not in said
+    assert f"{others[0]['label']} ({others[0]['size']})" in said
+
+
 def test_draw_map__writes_names_apart(example: Findings) -> None:
     # Eight clusters in one place: the hardest case for names.
     together = dataclasses.replace(example, map_points=example.map_points % 1e-3)

@@ -156,11 +156,12 @@ def sort_group(right: RowNumbers, distance: Floats, begin: int, end: int) -> Non
     is_sorted = True
     for i in range(begin + 1, end):
         row = np.int64(right[i])
-        is_sorted &= before <= row
+        if row < before:
+            is_sorted = False
         least, most, before = min(least, row), max(most, row), row
     if is_sorted:
         return
-    bits, place_bits = _bit_length(most - least), _bit_length(size)
+    bits, place_bits = _bit_length(int(most - least)), _bit_length(size)
     n_digits = (bits + _DIGIT_BITS - 1) // _DIGIT_BITS
     digit_bits = (bits + n_digits - 1) // n_digits
     keys, moved = np.empty(size, np.int64), np.empty(size, np.int64)

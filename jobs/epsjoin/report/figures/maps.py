@@ -189,8 +189,9 @@ def _name_clusters(fig: Figure, ax: Axes, findings: Findings, layout: Layout, na
     for rank, place in zip(layout.ranks, layout.outliers, strict=True):
         writer.write(str(rank), place, RANK_SIZE, (7, 12, 18, 26), INK)
     for cluster_id, anchor in anchors.items():
-        name = rows[cluster_id].get("label") or f"cluster {cluster_id}"
-        text = f"{clean_line(str(name), 26)} ({words.count(rows[cluster_id].get('size'))})"
+        row = rows[cluster_id]
+        name = row.get("called") or row.get("label") or f"cluster {cluster_id}"
+        text = f"{clean_line(str(name), 26)} ({words.count(row.get('size'))})"
         writer.write(text, anchor, LABEL_SIZE, (13, 24, 38, 54, 72), COLOURS[named.index(cluster_id)])
 
 

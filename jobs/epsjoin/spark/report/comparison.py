@@ -20,6 +20,7 @@ from epsjoin.lake.lake import Lake, Slice
 from epsjoin.source.trees import count_nodes
 from epsjoin.spark.hashes import hash_ids
 from epsjoin.spark.job import Job
+from epsjoin.spark.report.clusters import MAX_CLUSTERS
 from epsjoin.spark.report.names import name_record, read_records
 from epsjoin.spark.report.trends import MAX_RUNS
 from epsjoin.spark.stored import StoredSlice
@@ -84,6 +85,8 @@ def find_comparison(job: Job, axes: tuple[str, str], label: str | None) -> Compa
         *lasting,
         *(row[name] for row in telling for name in ("name", "other") if row[name] is not None),
     }
+    now = sorted((each for each in named if each.run == run), key=lambda each: (-each.size, each.cluster_id))
+    wanted |= {each.name for each in now[:MAX_CLUSTERS]}
     wanted |= {end for row in flowing for end in (row["before"], row["now"]) if isinstance(end, int)}
     counts, marks, examples = _sample_changes(changes, job.params.seed, axes, label)
     return Comparison(

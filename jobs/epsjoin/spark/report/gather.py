@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import MissingSliceError
-from epsjoin.findings import Findings, Row
+from epsjoin.findings import Comparison, Findings, Row
 from epsjoin.lake import refusals, slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
@@ -70,6 +70,8 @@ def gather(job: Job) -> Findings:
     with_points = slices.list_runs_before(lake, run)
     run_before = comparison.against if comparison else max(with_points, default="")
     shown = _gather_clusters_and_outliers(points, clusters, outliers, label)
+    names = _names_given(comparison)
+    largest = [{**row, "called": names.get(row["cluster_id"])} for row in shown["largest_clusters"]]
     findings = Findings(
         **vars(gather_intake(job, of["snapshots"], of["quarantine"])),
         run=run,
@@ -78,7 +80,7 @@ def gather(job: Job) -> Findings:
         coordinates=source.coordinates,
         params=job.params.in_use(),
         n_points=points.n,
-        **shown,
+        **{**shown, "largest_clusters": largest},
         **drawn,
         **_gather_epsilon(job, of, points.n, outliers),
         **_gather_join(job, of, inputs.row("join_plan"), counters),
@@ -97,6 +99,14 @@ def gather(job: Job) -> Findings:
     )
     trends = [*findings.trends, make_trend(findings, *count_names(inputs))]
     return replace(findings, trends=trends)
+
+
+def _names_given(comparison: Comparison | None) -> dict[int, str]:
+    """Return what clusters of the run are called, by cluster_id: labels of the records that named them."""
+    if comparison is None:
+        return {}
+    ids, labels = comparison.cluster_ids, comparison.labels
+    return {ids[name]: label for name, label in labels.items() if name in ids}
 
 
 def _find_slices(job: Job, inputs: Fingerprints) -> dict[str, Slice]:
