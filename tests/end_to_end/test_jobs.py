@@ -37,6 +37,19 @@ def test_spark_submit__passes_on_that_there_was_nothing_to_do(tmp_path: Path) ->
     assert "nothing to do" in done.stdout
 
 
+@pytest.mark.long  # about the settings of the log alone
+def test_spark_submit__tells_an_error_of_a_task_once(tmp_path: Path) -> None:
+    points = tmp_path / "lake" / "navaids" / "points"
+    points.mkdir(parents=True)
+    (points / "run=2023-06-01").touch()  # where a folder should be
+    done = submit(tmp_path, "ingest", "2023-06-01")
+    assert done.returncode == 1
+    assert done.stdout.strip().splitlines()[-1].startswith("ingest: points: file:///")
+    said = f"{done.stdout}{done.stderr}"
+    assert said.count("cannot be written") == 1
+    assert "handlePythonException" not in said
+
+
 def test_spark_submit__without_an_archive_that_java_takes_passes_on_a_missing_slice_as_one_sentence(
     tmp_path: Path,
 ) -> None:
