@@ -44,7 +44,7 @@ def test_show__prints_what_the_tables_hold(lake: Lake, capsys: pytest.CaptureFix
     said = {name.strip(): text.strip() for name, _, text in (line.partition("  ") for line in lines)}
     assert said["snapshot"] == "navaids.csv"
     assert said["points"] == "5 (1 row in quarantine)"
-    assert said["eps"] == "20 km: given"
+    assert said["eps"] == "20 km: set by the run or the contract"
     assert said["join"] == "of all points: there is no earlier run with pairs"
     assert said["pairs"] == "3"
     assert said["clusters"] == "2 (2 core, 0 border, 3 noise)"

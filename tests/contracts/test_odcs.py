@@ -21,16 +21,29 @@ from tests.contracts.broken import broken
         ({"apiVersion": "v9"}, r"broken\.odcs\.yaml: \$\.apiVersion: 'v9' is not one of"),
         (
             {"schema.0.properties.0.logicalType": "float"},
-            r"\$\.schema\[0\]\.properties\[0\]\.logicalType: 'float'",
+            r"properties\[0\]\.logicalType: must be one of integer, number, .*, object, not 'float'$",
         ),
         (
             {"schema.0.properties.1": {"name": "lat", "logcalType": "number"}},
-            r"broken\.odcs\.yaml: column lat: it has no logicalType",
+            r"broken\.odcs\.yaml: column lat: it has no logicalType; is 'logcalType' meant to be "
+            r"'logicalType'\?$",
         ),
         (
             {"schema.0.properties.1.requird": True},
-            r"broken\.odcs\.yaml: column lat: \$\.schema\[0\]\.properties\[1\]: .*'requird' was unexpected",
+            r"broken\.odcs\.yaml: column lat: \$\.schema\[0\]\.properties\[1\]: .*'requird' was "
+            r"unexpected\); "
+            r"is 'requird' meant to be 'required'\?$",
         ),
+        (
+            {"schema.0.properties.1.primarykey": True},
+            r"'primarykey' was unexpected\); is 'primarykey' meant to be 'primaryKey'\?$",
+        ),
+        ({"schema.0.properties.1.colour": "red"}, r"'colour' was unexpected\)$"),
+        (
+            {"customProperties": {"unit": "km"}},
+            r"customProperties: must be a list, .*, not \{'unit': 'km'\}$",
+        ),
+        ({"schema.0.properties.1.required": "yes"}, r"required: must be true or false, not 'yes'$"),
         ({"schema": []}, r"broken\.odcs\.yaml: schema must describe exactly one object"),
     ],
 )
@@ -74,7 +87,7 @@ def test_read_contract__names_the_file_that_is_missing(tmp_path: Path) -> None:
 
 def test_custom_properties__takes_none_twice() -> None:
     twice = {"customProperties": [{"property": "unit", "value": "m"}, {"property": "unit", "value": "km"}]}
-    with pytest.raises(ContractError, match=r"a\.odcs\.yaml: a customProperty occurs twice"):
+    with pytest.raises(ContractError, match=r"a\.odcs\.yaml: the customProperty 'unit' occurs twice"):
         custom_properties(Path("a.odcs.yaml"), twice)
 
 

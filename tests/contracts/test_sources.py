@@ -101,17 +101,25 @@ def where(condition: object, **more: object) -> dict[str, Any]:
         ),
         ({"schema.0.properties.0.logicalTypeOptions": {"maximum": math.nan}}, "lon: .* not -180.0 and nan"),
         ({"schema.0.properties.0.logicalTypeOptions": {"minimum": -math.inf}}, "lon: .* not -inf and 180.0"),
+        (
+            {"servers.0.path": "{dat}.csv"},
+            r"servers\[0\].path: \{dat\} stands for nothing, only \{date\} does",
+        ),
         ({"servers.0.path": "{date}/{date}.csv"}, r"servers\[0\].path may have {date} once"),
         (
             {"servers.0.path": "s3://KEY:se/cret@b/{date}"},
             r"servers\[0\].path seems to hold a password, which",
+        ),
+        (
+            {"customProperties.4.value": {"neighbours": 3, "eps": 2}},
+            "defaults: give one of eps, pairs, k_distance_quantile, neighbours, not eps and neighbours",
         ),
         ({"customProperties.4.value": "eps"}, "defaults must map parameters to values, not 'eps'"),
         (
             {"customProperties.1.value": "euclid"},
             "metric must be one of euclidean, manhattan, chebyshev, haversine",
         ),
-        ({"schema.0.properties.0.name": "Lat"}, "two columns have the same name"),
+        ({"schema.0.properties.0.name": "Lat"}, "two columns have the name 'lat'"),
         (windowed("yes"), "column lon: windowed must be true or false, not 'yes'"),
         (windowed(True), "column lon: windowed is for string, integer, boolean, date, not for a coordinate"),
         (
@@ -129,7 +137,7 @@ def where(condition: object, **more: object) -> dict[str, Any]:
             "two columns have the role latitude",
         ),
         ({"schema.0.properties.0.name": "point"}, "column point: the points table has a column of that name"),
-        ({"schema.0.properties.0.name": "lat"}, "two columns have the same name"),
+        ({"schema.0.properties.0.name": "lat"}, "two columns have the name 'lat'"),
         ({"schema.0.properties.0.primaryKey": True}, "lon cannot be key and coordinate at once"),
         (
             {

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import importlib.resources
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -155,6 +157,20 @@ def _refuse_twice(node: yaml.Node | None) -> None:
             _refuse_twice(value)
 
 
+TYPES = ("integer", "number", "string", "boolean", "date", "time", "timestamp", "object")
+"""Types of the columns of a source; the standard has more."""
+
+_KINDS_OF_YAML = {
+    "array": 'a list, whose items begin with "- "',
+    "object": "names with values (name: value)",
+    "string": "a text",
+    "boolean": "true or false",
+    "number": "a number",
+    "integer": "a whole number",
+    "null": "nothing",
+}
+
+
 def _check(body: object) -> None:
     from jsonschema.exceptions import best_match
 
@@ -166,8 +182,36 @@ def _check(body: object) -> None:
     column = _column_at(fault.absolute_path, body)
     where = f"column {column['name']}: " if "name" in column else ""
     if where and "logicalType" not in column:  # to the schema it is of every type, and lacks what each needs
-        raise ContractError(f"{where}it has no logicalType")
-    raise ContractError(f"{where}{fault.json_path}: {fault.message}")
+        raise ContractError(f"{where}it has no logicalType{_ask(column, ['logicalType'])}")
+    what = fault.message
+    if fault.validator == "type" and isinstance(fault.validator_value, str):
+        what = f"must be {_KINDS_OF_YAML[fault.validator_value]}, not {fault.instance!r}"
+    elif fault.validator == "enum" and fault.absolute_path[-1] == "logicalType":
+        what = f"must be one of {', '.join(TYPES)}, not {fault.instance!r}"
+    elif fault.validator in ("unevaluatedProperties", "additionalProperties"):
+        what = f"{what}{_ask(fault.instance, _names_in(_validator().schema))}"
+    raise ContractError(f"{where}{fault.json_path}: {what}")
+
+
+def _ask(given: Iterable[str], known: Iterable[str]) -> str:
+    """Ask whether a name that is known was meant, where one differs in letters or nearly so."""
+    by_letters = {name.lower(): name for name in known}
+    for name in given:
+        near = get_close_matches(str(name).lower(), by_letters, n=1, cutoff=0.85)
+        if near and by_letters[near[0]] != name:
+            return f"; is {name!r} meant to be {by_letters[near[0]]!r}?"
+    return ""
+
+
+def _names_in(schema: Any) -> set[str]:
+    """All names of properties in a JSON schema."""
+    if isinstance(schema, list):
+        return {name for each in schema for name in _names_in(each)}
+    if not isinstance(schema, dict):
+        return set()
+    own = schema.get("properties")
+    inner = {name for each in schema.values() for name in _names_in(each)}
+    return inner | set(own if isinstance(own, dict) else ())
 
 
 def _column_at(path: Iterable[str | int], body: Any) -> dict[str, Any]:
@@ -196,8 +240,9 @@ def key_of(properties: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 def custom_properties(file: Path, body: Mapping[str, Any]) -> dict[str, Any]:
     """The customProperties of a contract, or of one of its columns, by name."""
     pairs = [(p["property"], p["value"]) for p in body.get("customProperties") or []]
-    if len({name for name, _ in pairs}) != len(pairs):
-        raise ContractError(f"{file}: a customProperty occurs twice")
+    twice = [name for name, n in Counter(name for name, _ in pairs).items() if n > 1]
+    if twice:
+        raise ContractError(f"{file}: the customProperty {twice[0]!r} occurs twice")
     return dict(pairs)
 
 

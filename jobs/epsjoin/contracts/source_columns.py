@@ -6,11 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from epsjoin.contracts.odcs import Column
+from epsjoin.contracts.odcs import TYPES, Column
 from epsjoin.contracts.times import pattern_of
 from epsjoin.params import is_finite
-
-TYPES = ("integer", "number", "string", "boolean", "date", "time", "timestamp", "object")
 
 TIMES = ("date", "time", "timestamp")
 """Types of dates and times."""

@@ -5,6 +5,8 @@ A source's contract is ``data_contracts/<data set>.odcs.yaml``.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -27,7 +29,7 @@ from epsjoin.contracts.source_columns import check_columns
 from epsjoin.contracts.times import INTERVALS, interval_of
 from epsjoin.contracts.trees import AXES, MAX_NODES, METRIC, ROLE, UNIT, check_tree
 from epsjoin.errors import ArgumentError, ContractError
-from epsjoin.params import RunParams, is_finite
+from epsjoin.params import WAYS_TO_EPS, RunParams, is_finite
 from epsjoin.passwords import has_password
 
 FORMATS = ("csv", "json", "parquet")
@@ -266,8 +268,9 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
     def refuse(what: str) -> None:
         raise ContractError(f"{file}: {what}")
 
-    if len({column.name.lower() for column in source.columns}) != len(source.columns):
-        refuse("two columns have the same name (upper and lower case are the same to Spark)")
+    for name, n in Counter(column.name.lower() for column in source.columns).items():
+        if n > 1:
+            refuse(f"two columns have the name {name!r} (upper and lower case are the same to Spark)")
     for name, role in roles.items():
         if not COLUMN_NAME.fullmatch(name):
             refuse(
@@ -285,6 +288,8 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
         )
     if source.path.count("{date}") > 1:
         refuse("servers[0].path may have {date} once")
+    if strange := [name for name in re.findall(r"\{\w*\}", source.path) if name != "{date}"]:
+        refuse(f"servers[0].path: {strange[0]} stands for nothing, only {{date}} does")
     check_choice(str(file), "servers[0].format", source.format, FORMATS)
     check_choice(str(file), "interval", source.interval, INTERVALS)
     share = source.max_quarantine_share
@@ -309,6 +314,9 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
     if source.metric == "haversine" and source.unit != "km":
         refuse(f"haversine distances are in km, unit cannot be {source.unit!r}")
     check_columns(source, refuse)
+    ways = [name for name, value in source.defaults.items() if name in WAYS_TO_EPS and value is not None]
+    if len(ways) > 1:
+        refuse(f"defaults: give one of {', '.join(WAYS_TO_EPS)}, not {' and '.join(ways)}")
     try:
         RunParams.from_json("{}", source.defaults)
     except ArgumentError as error:

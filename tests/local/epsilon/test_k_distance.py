@@ -158,7 +158,9 @@ def test_knee_and_quantile__are_finite_where_some_k_distances_are_not():
     fit = fit_epsilon(np.concatenate((near, [[1e200], [-1e200], [1e250]])))
     assert fit.knee(2).eps <= 1.0
     assert fit.eps_for(k_distance_quantile=0.9, k=2) <= 1.0
-    with pytest.raises(ArgumentError, match="the 2-distance at a share of 0.999 of the points is infinite"):
+    with pytest.raises(
+        ArgumentError, match="the 2-distance at a fraction of 0.999 of the points is infinite"
+    ):
         fit.eps_for(k_distance_quantile=0.999, k=2)
 
 

@@ -16,7 +16,7 @@ from epsjoin.spark.join.plan import plan_frames
 from tests.spark.lattice import frame_of
 
 
-@pytest.mark.parametrize(("n", "n_parts"), [(20_000, 1), (10_000_000, 8)])
+@pytest.mark.parametrize(("n", "n_parts"), [(50_000, 1), (10_000_000, 8)])
 def test_plan_frames__makes_one_part_of_a_small_join(spark: SparkSession, n: int, n_parts: int) -> None:
     points = points_of(frame_of(spark, np.random.default_rng(0).random((3000, 2))), ["x0", "x1"], "id")
     plan = plan_frames(replace(points, n=n), None, 1e-4, get_metric("euclidean"), None, None, 10**12)
