@@ -58,6 +58,11 @@ def skewed(n: int, eps: float) -> Points:
     return points
 
 
+def heavy_tails(n: int, d: int) -> Points:
+    """Numbers of a Pareto distribution without a mean: most points lie near one corner."""
+    return np.random.default_rng(5).pareto(1.0, (n, d))
+
+
 def histograms(n: int, d: int = 64) -> Points:
     """Mixtures of five histograms, counted on 20,000 pixels each."""
     random = np.random.default_rng(2)
@@ -120,6 +125,8 @@ SETS = (
     Set("pendigits", "pen-written digits", partial(numbers, "pendigits"), 0.302),
     Set("landsat", "satellite pixels", landsat, 0.268),
     Set("digits", "images of digits", partial(numbers, "digits"), 20.0003),
+    Set("dense", "uniform, many neighbours", partial(uniform, 10_000, 2, 4_000_000), 0.2),
+    Set("tails", "heavy tails, many neighbours", partial(heavy_tails, 100_000, 4), 0.67),
     Set("cities", "cities of the world (GeoNames), km", partial(numbers, "cities"), 5.0007, "haversine"),
     Set("navaids", "radio navigation aids, km", partial(numbers, "navaids"), 52.5, "haversine"),
 )

@@ -59,7 +59,8 @@ EXPERIMENTS = (
     Experiment(
         "fig3.29",
         "Duplicates: figures 3.29 and 3.30",
-        "CAD; the same merge with the reference point method switched off.",
+        "CAD, k = 3, msl = 2; ε is ten times the text's, where the surface has as many pairs a row. "
+        "The same merge with the reference point method switched off.",
         duplicates.reference_points,
         partial(duplicates.reference_points, 3000, 1),
     ),

@@ -24,10 +24,13 @@ ALL_EPS: list[float] = np.geomspace(3e-4, 0.3, 12).tolist()
 K, MSL = 3, 0
 
 
+NORMS = ("euclidean", "manhattan", "chebyshev")
+
+
 @cache
-def law(name: str, rows: int) -> EpsilonFit:
+def law(name: str, rows: int, metric: str = "euclidean") -> EpsilonFit:
     points = uniform_9() if name == "uniform 9-d" else data_sets()[name].make()
-    return fit_epsilon(points, sample_rows=rows)
+    return fit_epsilon(points, metric, sample_rows=rows)
 
 
 uniform_9 = partial(sets.uniform, 50_000, 9)
@@ -79,6 +82,7 @@ def laws() -> Result:
                 all(row[4] == "yes" for row in rows),
                 False,
             ),
+            _claim_of_norms(),
         ],
         [
             Picture(
@@ -102,6 +106,21 @@ def laws() -> Result:
             for sample in (fits, small)
             for name, fit in sample.items()
         },
+    )
+
+
+def _claim_of_norms() -> Claim:
+    """The text's second invariance: P is one number for all L_p."""
+    of = {name: [law(name, 20_000, metric).power_law for metric in NORMS] for name in data_sets()}
+    meet = [
+        max(each.interval_low for each in fits) <= min(each.interval_high for each in fits)
+        for fits in of.values()
+    ]
+    return Claim(
+        "it does not change with the L_p metric",
+        "L2, L1, L∞: " + "; ".join(f"{name}: {', '.join(map(_interval, fits))}" for name, fits in of.items()),
+        all(meet),
+        False,
     )
 
 
@@ -188,6 +207,24 @@ def models() -> Result:
             "3.35, CM: the count lies between the two models",
             f"GESS {_span(errors['CM'][0])}, MSJ {_span(errors['CM'][1])}",
             all(a <= 0 <= b for a, b in zip(*errors["CM"], strict=True)),
+            False,
+        ),
+        Claim(
+            "3.35, CM: below ε = 0.02 GESS's model is nearer, above it MSJ's",
+            "; ".join(
+                f"ε = {eps:.2g}: {gess:+.1f}, {msj:+.1f}"
+                for eps, gess, msj in zip(ALL_EPS, *errors["CM"], strict=True)
+            ),
+            all(
+                (abs(gess) < abs(msj)) == (eps < 0.02)
+                for eps, gess, msj in zip(ALL_EPS, *errors["CM"], strict=True)
+            ),
+            False,
+        ),
+        Claim(
+            "3.34, CT: MSJ's model lies very near the count",
+            f"{_span(errors['CT'][1])} orders",
+            max(map(abs, errors["CT"][1])) <= 0.3,
             False,
         ),
         Claim(
