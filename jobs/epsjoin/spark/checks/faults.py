@@ -33,13 +33,15 @@ class Faults:
         self.total = 0
 
     def add(self, sentences: Iterator[str] | Sequence[str]) -> bool:
-        """Add sentences; return whether there were any."""
-        before = self.total
+        """Add sentences, once what several checks have found; return whether there were any."""
+        found = False
         for sentence in sentences:
-            self.total += 1
-            if len(self.first) < MAX_SHOWN:
-                self.first.append(sentence)
-        return self.total > before
+            found = True
+            if sentence not in self.first:
+                self.total += 1
+                if len(self.first) < MAX_SHOWN:
+                    self.first.append(sentence)
+        return found
 
     def refuse(self) -> None:
         """Print the faults and stop, if there are any.
