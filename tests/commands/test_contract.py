@@ -374,7 +374,10 @@ def test_draft__of_parquet_leaves_out_what_no_contract_can_type(tmp_path: Path) 
         "day": "date",
         "word": "string",
     }
-    assert "# - 'list' is left out: a contract knows no type for its values, such as '[1]'" in text
+    assert (
+        "# - 'list' is left out: a contract knows no type for its values, such as '[1]'; make a column of "
+        "each of its numbers" in text
+    )
     assert reasons(file, source) == []
 
 

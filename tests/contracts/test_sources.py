@@ -117,7 +117,7 @@ def where(condition: object, **more: object) -> dict[str, Any]:
         ({"customProperties.4.value": "eps"}, "defaults must map parameters to values, not 'eps'"),
         (
             {"customProperties.1.value": "euclid"},
-            "metric must be one of euclidean, manhattan, chebyshev, haversine",
+            "metric must be one of euclidean, manhattan, chebyshev, cosine, haversine",
         ),
         ({"schema.0.properties.0.name": "Lat"}, "two columns have the name 'lat'"),
         (windowed("yes"), "column lon: windowed must be true or false, not 'yes'"),

@@ -31,7 +31,7 @@ from oracles import examples
 from oracles import join as twin
 from oracles.cluster import dbscan_of_rows
 
-METRICS = ["euclidean", "manhattan", "chebyshev", "haversine"]
+METRICS = ["euclidean", "manhattan", "chebyshev", "cosine", "haversine"]
 
 
 def brute_force(points, eps, metric, queries=None):
@@ -55,6 +55,8 @@ def test_brute_force__is_the_definition_bit_for_bit(metric, d, rows, eps):
     d = 2 if metric == "haversine" else d
     eps = eps * 100 if metric == "haversine" else eps
     points = np.array(rows).reshape(-1, 4)[:, :d]
+    if metric == "cosine":
+        points, eps = points[(np.abs(points) > 1e-100).any(axis=1)], eps / 100
     expected = {
         (i, j, twin.distance(x, y, metric))
         for i, x in enumerate(points.tolist())
@@ -65,12 +67,14 @@ def test_brute_force__is_the_definition_bit_for_bit(metric, d, rows, eps):
 
 
 @pytest.mark.parametrize(
-    ("metric", "eps"), [("euclidean", 5.0), ("manhattan", 7.0), ("chebyshev", 4.0), ("haversine", 1000.0)]
+    ("metric", "eps"),
+    [("euclidean", 5.0), ("manhattan", 7.0), ("chebyshev", 4.0), ("cosine", 1e-5), ("haversine", 1000.0)],
 )
 def test_brute_force__has_the_bits_of_the_join(metric, eps):
     """More points than a batch has, ties at eps, equal points."""
     random = np.random.default_rng(1)
     points = np.r_[random.integers(-60, 60, (9000, 2)), random.integers(-60, 60, (9000, 2))] * 1.0
+    points = points[points.any(axis=1)]  # what has no direction has no cosine
     queries = np.arange(0, len(points), 1500)
     left, right, distance = self_join(points, eps, metric)
     is_left, is_right = np.isin(left, queries), np.isin(right, queries)
@@ -211,7 +215,7 @@ def test_points_of_cells__takes_random_points_of_a_cell():
 @pytest.mark.parametrize("metric", METRICS)
 def test_compare_distances__is_silent_on_a_join_and_sees_one_bit(metric):
     points = np.random.default_rng(4).random((300, 2))
-    left, right, distance = self_join(points, 0.1 if metric != "haversine" else 10.0, metric)
+    left, right, distance = self_join(points, {"haversine": 10.0, "cosine": 1e-4}.get(metric, 0.1), metric)
     ends = points[left], points[right]
     assert len(left) > 100
     assert list(compare_distances(left, right, distance, *ends, metric)) == []

@@ -22,6 +22,7 @@ from epsjoin.lake.lake import Lake, Slice
 from epsjoin.params import RunParams
 from epsjoin.paths import CONTRACTS
 from epsjoin.spark import splits
+from epsjoin.spark.checks.verify import Request, verify_tables
 from epsjoin.spark.cluster.cluster import stored_pairs
 from epsjoin.spark.job import Job
 from epsjoin.spark.rows import StoredRows
@@ -29,7 +30,7 @@ from oracles.cluster import dbscan_of_rows
 from tests import open_sets
 from tests.spark.conftest import REPO, STAGES, STEPS, JobMaker
 from tests.spark.real_data import column, content, job_on, pair_set
-from tests.tiny import RUN
+from tests.tiny import RUN, coordinate, key
 
 
 @pytest.mark.parametrize(
@@ -55,6 +56,45 @@ def test_chain__equals_scikit_learn_and_scipy(make_job: JobMaker, tmp_path: Path
     # a border point may be in another cluster there (the first found, not the nearest core's): cores decide
     both = np.unique(np.column_stack([cluster_id, peer.labels_])[role == "core"], axis=0)
     assert len(both) == dbscan["clusters"]
+
+
+def test_chain__by_cosine_is_that_of_scikit_learn_and_leaves_out_what_has_no_direction(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    random = np.random.default_rng(2)
+    topics = random.random((12, 24))
+    rows = topics[random.integers(0, 12, 900)] + random.normal(size=(900, 24)) * 0.05
+    rows *= random.uniform(0.1, 50.0, (900, 1))  # of a vector its length says nothing
+    rows[7] = 0.0
+    names = [f"v{i}" for i in range(24)]
+    lines = (",".join(map(repr, [i, *row])) for i, row in enumerate(rows.tolist()))
+    (tmp_path / "snapshot.csv").write_text("\n".join([",".join(["id", *names]), *lines, ""]))
+    columns = [key(), *map(coordinate, names)]
+    given = {"eps": 0.005, "min_pts": 5}
+    job = make_job(columns, metric="cosine", max_quarantine_share=0.5, params=given)
+    counters = {name: step(job) for name, step in STEPS.items()}
+    ((reason, raw),) = zip(*column(job, "quarantine", "line", "reason", "raw"), strict=True)
+    assert reason == "cosine needs coordinates with a length from 1e-149 to 1e149"
+    assert raw.startswith("7,0.0,0.0")
+
+    ids, points = np.delete(np.arange(900), 7), np.delete(rows, 7, axis=0)
+    expected = epsjoin.self_join(points, given["eps"], "cosine")
+    assert len(expected.left) > 1000
+    pairs = content(job, "pairs")
+    np.testing.assert_array_equal(pairs["left_id"], ids[expected.left])
+    np.testing.assert_array_equal(pairs["right_id"], ids[expected.right])
+    np.testing.assert_array_equal(pairs["distance"], expected.distance)
+    peer = DBSCAN(eps=given["eps"], min_samples=5, metric="cosine").fit(points)
+    assert counters["cluster"]["clusters"] == peer.labels_.max() + 1 > 3
+    assert counters["cluster"]["noise"] == (peer.labels_ == -1).sum()
+    by_library = epsjoin.lof(points, 4, "cosine")
+    for name, found in zip(
+        ("lof", "k_distance"), column(job, "outliers", "id", "lof", "k_distance"), strict=True
+    ):
+        np.testing.assert_array_equal(found, getattr(by_library, name))
+    for stage in STAGES.values():
+        stage(job)
+    assert verify_tables(job, Request(points=899, cells=5))["neighbours_checked"] == 2 * len(expected.left)
 
 
 @pytest.mark.parametrize(

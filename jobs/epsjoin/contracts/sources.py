@@ -37,7 +37,7 @@ ROLES = ("payload", "coordinate", "latitude", "longitude", ROLE)
 MAX_DEGREES = {"latitude": 90.0, "longitude": 180.0}
 """Largest absolute value of a coordinate in degrees, by its role."""
 
-METRICS = ("euclidean", "manhattan", "chebyshev", "haversine", METRIC)
+METRICS = ("euclidean", "manhattan", "chebyshev", "cosine", "haversine", METRIC)
 
 CUSTOM: Mapping[str, Any] = {
     "interval": "day",

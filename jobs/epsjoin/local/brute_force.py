@@ -50,8 +50,8 @@ def neighbours_by_brute_force(
     query_ids, queries : (m,) int64 and (m, d) float64.
     ids, points : (n,) int64 and (n, d) float64; not modified.
     eps : threshold; within it is a pair whose distance, a float64, is at most eps.
-    metric : "euclidean", "manhattan", "chebyshev" or "haversine" (km between points with latitude and
-        longitude in degrees).
+    metric : "euclidean", "manhattan", "chebyshev", "cosine" or "haversine" (km between points with latitude
+        and longitude in degrees).
 
     Notes
     -----
@@ -85,8 +85,10 @@ def distances_between(x: Points, y: Points, metric: str) -> Points:
     ----------
     x : (d,) coordinates of a point, or (d, n) of many.
     y : (d, n) coordinates of the others.
-    metric : "euclidean", "manhattan" or "chebyshev".
+    metric : "euclidean", "manhattan", "chebyshev" or "cosine".
     """
+    if metric == "cosine":
+        return _cosine(x, y)
     total = np.zeros(y.shape[1:])
     for value, column in zip(x, y, strict=True):
         difference = np.abs(value - column)
@@ -97,6 +99,18 @@ def distances_between(x: Points, y: Points, metric: str) -> Points:
         else:
             np.maximum(total, difference, out=total)
     return np.sqrt(total) if metric == "euclidean" else total
+
+
+def _cosine(x: Points, y: Points) -> Points:
+    """One less the cosine of the angle between two vectors, from 0 to 2; exactly 0 for equal ones."""
+    dot, x_square, y_square = np.zeros(y.shape[1:]), np.zeros(x.shape[1:]), np.zeros(y.shape[1:])
+    for value, column in zip(x, y, strict=True):
+        dot += value * column
+        x_square = x_square + value * value
+        y_square += column * column
+    distance = 1.0 - dot / (np.sqrt(x_square) * np.sqrt(y_square))
+    is_equal = (dot == x_square) & (dot == y_square)
+    return np.where(is_equal, 0.0, np.minimum(2.0, np.maximum(0.0, distance)))
 
 
 def _on_unit_sphere(degrees: Points) -> Points:

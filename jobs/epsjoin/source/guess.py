@@ -287,7 +287,9 @@ def _conclude(name: str, values: _Values, n_records: int, is_text: bool) -> Gues
     guess = Guess(name, n_missing=values.n_missing)
     if kinds["other"]:
         example = values.examples["other"]
-        return replace(guess, unusable=f"a contract knows no type for its values, such as {example!r}")
+        remedy = "; make a column of each of its numbers" if str(example).startswith("[") else ""
+        unusable = f"a contract knows no type for its values, such as {example!r}{remedy}"
+        return replace(guess, unusable=unusable)
     for kind, n in (
         ("integer", kinds["integer"]),
         ("number", n_numbers),

@@ -21,7 +21,7 @@ from epsjoin.contracts.conditions import SOURCE_TYPES
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.findings import NOISE
-from epsjoin.source.values import EXACT, text_of_key, type_field
+from epsjoin.source.values import EXACT, MAX_SQUARE, MIN_SQUARE, text_of_key, type_field
 
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -140,7 +140,19 @@ def judge(source: SourceContract, table: pa.Table, odd: Flags) -> Judged:
         left_out = ~_flags(source.filter.taken(table), nulls=False) & ~odd
     for column in source.columns:
         odd |= _breaks(source, column, table[column.name]) & ~left_out
+    if source.metric == "cosine":
+        odd |= _seems_without_direction(source, table) & ~left_out
     return Judged(odd, left_out)
+
+
+def _seems_without_direction(source: SourceContract, table: pa.Table) -> Flags:
+    """Rows that :func:`epsjoin.source.values.has_direction` may refuse: sums are rounded otherwise here."""
+    square = np.zeros(table.num_rows)
+    with np.errstate(over="ignore"):
+        for name in source.coordinates:
+            values = pc.fill_null(pc.cast(table[name], pa.float64(), safe=False), 0.0).to_numpy()
+            square += values * values
+    return ~((square >= 10.0 * MIN_SQUARE) & (square <= MAX_SQUARE / 10.0))
 
 
 def _breaks(source: SourceContract, column: Column, values: pa.ChunkedArray) -> Flags:

@@ -46,6 +46,12 @@ def kind_of_error(error: Exception) -> str:
     return "out of range" if isinstance(error, OverflowError) else str(error)
 
 
+MIN_SQUARE, MAX_SQUARE = 1e-298, 1e298
+"""Bounds of the square of a vector's length; the kernels take a little more, however they add it up."""
+
+_NO_DIRECTION = "cosine needs coordinates with a length from 1e-149 to 1e149"
+
+
 def convert(
     source: SourceContract, fields: Sequence[Any], from_field: Callable[[Column, Any], Any]
 ) -> tuple[tuple[Any, ...] | None, str | None]:
@@ -69,7 +75,17 @@ def convert(
         if reason is not None:
             return None, reason
         values.append(value)
+    if source.metric == "cosine" and not has_direction(source, values):
+        return None, refusal(_NO_DIRECTION)
     return tuple(values), None
+
+
+def has_direction(source: SourceContract, values: Sequence[Any]) -> bool:
+    """Whether the coordinates of a record are a vector of a length that cosine distances are exact for."""
+    names = set(source.coordinates)
+    held = (value for column, value in zip(source.columns, values, strict=True) if column.name in names)
+    square = math.fsum(value * value for value in held if value is not None)
+    return MIN_SQUARE <= square <= MAX_SQUARE
 
 
 def type_field(
