@@ -110,10 +110,6 @@ def where(condition: object, **more: object) -> dict[str, Any]:
             {"servers.0.path": "s3://KEY:se/cret@b/{date}"},
             r"servers\[0\].path seems to hold a password, which",
         ),
-        (
-            {"customProperties.4.value": {"neighbours": 3, "eps": 2}},
-            "defaults: give one of eps, pairs, k_distance_quantile, neighbours, not eps and neighbours",
-        ),
         ({"customProperties.4.value": "eps"}, "defaults must map parameters to values, not 'eps'"),
         (
             {"customProperties.1.value": "euclid"},

@@ -29,7 +29,7 @@ from epsjoin.contracts.source_columns import check_columns
 from epsjoin.contracts.times import INTERVALS, interval_of
 from epsjoin.contracts.trees import AXES, MAX_NODES, METRIC, ROLE, UNIT, check_tree
 from epsjoin.errors import ArgumentError, ContractError
-from epsjoin.params import WAYS_TO_EPS, RunParams, is_finite
+from epsjoin.params import RunParams, is_finite
 from epsjoin.passwords import has_password
 
 FORMATS = ("csv", "json", "parquet")
@@ -314,9 +314,6 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
     if source.metric == "haversine" and source.unit != "km":
         refuse(f"haversine distances are in km, unit cannot be {source.unit!r}")
     check_columns(source, refuse)
-    ways = [name for name, value in source.defaults.items() if name in WAYS_TO_EPS and value is not None]
-    if len(ways) > 1:
-        refuse(f"defaults: give one of {', '.join(WAYS_TO_EPS)}, not {' and '.join(ways)}")
     try:
         RunParams.from_json("{}", source.defaults)
     except ArgumentError as error:

@@ -118,7 +118,8 @@ class FoundColumns:
             are_optional = all(name in optional for name in missing)
             advice = "; one that is not required must be there, too, and may be empty" if are_optional else ""
             raise DataRefusedError(
-                f"{self._file}: column {', '.join(map(repr, missing))} is missing; "
+                f"{self._file}: {'columns' if missing[1:] else 'column'} {', '.join(map(repr, missing))} "
+                f"{'are' if missing[1:] else 'is'} missing; "
                 f"the file has {', '.join(self.names)}{self._remedy(missing) or advice}"
             )
         for name in wanted:

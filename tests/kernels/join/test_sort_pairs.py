@@ -55,6 +55,18 @@ def test_sort_groups__sorts_long_groups_in_any_order(step, with_distance):
     assert distance.tolist() == ((right + 0.5).tolist() if with_distance else [])
 
 
+@pytest.mark.parametrize("with_distance", [True, False])
+@pytest.mark.parametrize("span", [100, 2**9, 20_000, 2**31 - 1])
+def test_sort_group__sorts_a_row_of_very_many_pairs_in_parts(span, with_distance):
+    random = np.random.default_rng(span)
+    right = random.integers(0, span, 30_000).astype(np.int32)
+    distance = right + 0.5 if with_distance else np.empty(0)
+    expected = sorted(right.tolist())
+    sort_group(right, distance, 0, len(right))
+    assert right.tolist() == expected
+    assert distance.tolist() == [row + 0.5 for row in expected] * with_distance
+
+
 @pytest.mark.parametrize("kind", [np.int32, np.int64])
 @pytest.mark.parametrize("span", [2, 255, 256, 257, 2**16, 2**24 + 1, 2**31 - 1])
 def test_sort_group__sorts_rows_of_any_range_and_leaves_the_others(span, kind):

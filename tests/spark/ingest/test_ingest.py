@@ -106,7 +106,7 @@ def test_ingest__renames_and_rounds_and_names_what_is_bad_as_the_file_does(
     }
     assert json.loads(rows(job, "snapshots")[0]["columns"]) == ["no.", "X (m)"]
     (tmp_path / "snapshot.csv").write_text("number,x\n1,0.125\n")
-    with pytest.raises(DataRefusedError, match=r"column 'no\.', 'X \(m\)' is missing; the file has"):
+    with pytest.raises(DataRefusedError, match=r"columns 'no\.', 'X \(m\)' are missing; the file has"):
         ingest.run(job)
 
 

@@ -39,6 +39,10 @@ from tests.tiny import RUN
             r"1 of 2 rows \(50.0%\) are bad, 0.0% are allowed; most often: x: missing.*; "
             "mend the source, or raise max_quarantine_share in the contract",
         ),
+        (
+            b"id,x,y,name\n1,a,0,a\n2,b,0,b\n",
+            r"2 of 2 rows \(100.0%\) are bad, .*; mend the source, or what the contract says of it$",
+        ),
     ],
 )
 def test_ingest__refuses_a_broken_file_and_leaves_a_run_alone(

@@ -25,6 +25,8 @@ from epsjoin.kernels.arrays import Floats, Ints
 
 FEW = 32
 """Maximum number of pairs of one row that are always sorted by insertion."""
+_MAX_AT_ONCE = 1 << 13
+"""Maximum number of pairs of a row that are sorted with room for copies of all of them."""
 _DIGIT_BITS = 8
 """Maximum number of bits of a digit: the counts of its values stay in the fastest cache."""
 
@@ -146,11 +148,11 @@ def sort_group(right: RowNumbers, distance: Floats, begin: int, end: int) -> Non
     Notes
     -----
     Of k pairs whose right rows span a range of b bits, the lowest digits are sorted first, b / 8 of them (a
-    radix sort): O(k b). A key holds the row and the place that its pair had, so that a pass moves 8 bytes.
-    Groups that are in order, as where sweeps go through equal places by row, are left as they are.
+    radix sort): O(k b). Groups that are in order, as where sweeps go through equal places by row, are left as
+    they are. Large ones are first parted in place by their highest digit, so that 24 bytes a pair are needed
+    for one part at a time: of distinct rows it has 1 / 256 of the range at most.
     """
-    size = end - begin
-    if size < 2:
+    if end - begin < 2:
         return
     least = most = before = np.int64(right[begin])
     is_sorted = True
@@ -161,7 +163,27 @@ def sort_group(right: RowNumbers, distance: Floats, begin: int, end: int) -> Non
         least, most, before = min(least, row), max(most, row), row
     if is_sorted:
         return
-    bits, place_bits = _bit_length(int(most - least)), _bit_length(size)
+    bits = _bit_length(int(most - least))
+    if end - begin <= _MAX_AT_ONCE or bits <= _DIGIT_BITS:
+        _sort_by_digits(right, distance, begin, end, int(least), bits)
+        return
+    rest = bits - _DIGIT_BITS
+    ends = _part_in_place(right, distance, begin, end, int(least), rest)
+    for part in range(ends.size):
+        _sort_by_digits(right, distance, begin, int(ends[part]), int(least) + (part << rest), rest)
+        begin = int(ends[part])
+
+
+@njit
+def _sort_by_digits(right: RowNumbers, distance: Floats, begin: int, end: int, least: int, bits: int) -> None:
+    """Sort pairs whose right rows are from ``least`` on, within ``2**bits``.
+
+    A key holds the row and the place that its pair had, so that a pass moves 8 bytes.
+    """
+    size = end - begin
+    if size < 2 or bits == 0:
+        return
+    place_bits = _bit_length(size)
     n_digits = (bits + _DIGIT_BITS - 1) // _DIGIT_BITS
     digit_bits = (bits + n_digits - 1) // n_digits
     keys, moved = np.empty(size, np.int64), np.empty(size, np.int64)
@@ -189,6 +211,38 @@ def sort_group(right: RowNumbers, distance: Floats, begin: int, end: int) -> Non
         held = distance[begin:end].copy()
         for i in range(size):
             distance[begin + i] = held[keys[i] & ((1 << place_bits) - 1)]
+
+
+@njit
+def _part_in_place(right: RowNumbers, distance: Floats, begin: int, end: int, least: int, shift: int) -> Ints:
+    """Part pairs by the digit above ``shift`` of their right rows; returns where each part ends.
+
+    Each pair is swapped to the next place of its part, until one of this part comes (an American flag sort).
+    """
+    has_distance = distance.size > 0
+    ends = np.zeros(1 << _DIGIT_BITS, np.int64)
+    for i in range(begin, end):
+        ends[(np.int64(right[i]) - least) >> shift] += 1
+    following = np.empty(ends.size, np.int64)
+    place = begin
+    for part in range(ends.size):
+        following[part] = place
+        place += ends[part]
+        ends[part] = place
+    for part in range(ends.size):
+        at = following[part]
+        while at < ends[part]:
+            of = (np.int64(right[at]) - least) >> shift
+            if of == part:
+                at += 1
+                continue
+            to = following[of]
+            following[of] += 1
+            right[at], right[to] = right[to], right[at]
+            if has_distance:
+                distance[at], distance[to] = distance[to], distance[at]
+        following[part] = at
+    return ends
 
 
 @njit

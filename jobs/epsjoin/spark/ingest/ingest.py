@@ -150,10 +150,12 @@ def _check_records(job: Job, reports: Sequence[TaskReport], *, is_new: bool) -> 
         where = f"Every one is in the quarantine table, run {job.run}"
         if not is_new:
             where = f"Run {job.run} keeps what came in before, so that these are stored nowhere"
+        remedy = "mend the source, or raise max_quarantine_share in the contract"
+        if quarantined == read - left_out:  # a share of all would let in nothing
+            remedy = "mend the source, or what the contract says of it"
         raise DataRefusedError(
             f"{quarantined:,} of {read - left_out:,} rows ({quarantined / (read - left_out):.1%}) are bad"
-            f"{beside}, {limit:.1%} are allowed; most often: {_commonest_kind(facts)}. {where}; mend the "
-            "source, or raise max_quarantine_share in the contract"
+            f"{beside}, {limit:.1%} are allowed; most often: {_commonest_kind(facts)}. {where}; {remedy}"
         )
     if not kept and job.lake.source.is_of_interval:
         raise NothingToDoError(f"no record of {job.lake.source.name} is of the interval of run {job.run}")
