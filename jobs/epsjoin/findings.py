@@ -74,6 +74,10 @@ class Comparison:
     labels: Mapping[int, str]
     cluster_ids: Mapping[int, int]
 
+    def called(self, name: int) -> str:
+        """What people call a cluster: the label of the record that named it, or its number."""
+        return self.labels.get(name) or f"cluster {name}".replace("-", "−")
+
     @property
     def n_marks(self) -> int:
         """Number of records that the map of changes could show."""
@@ -209,8 +213,8 @@ class Findings(RunFindings):
     is_geographic : whether x and y are degrees of longitude and latitude.
     largest_clusters : the clusters that the page lists, the largest first: cluster_id, size, core, border,
         centre (a number for each of the first coordinates), key and label (a few words, or ``None``) of the
-        core point with the smallest id, and called, the label of the record that named the cluster when it
-        was born, by which all pictures call it (``None`` where it is not known).
+        core point with the smallest id, and called, by which all pictures call the cluster: the label of the
+        record that named it when it was born, or its name (``None`` where these are label and id above).
     cluster_sizes, cluster_size_counts : (s,) int64 each: the distinct cluster sizes, ascending, and how
         many clusters have each.
     outliers : the first rows of ``outliers`` by rank: rank, id, k_distance, lof, degree,

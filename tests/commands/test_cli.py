@@ -135,15 +135,26 @@ def test_doctor__needs_no_package_of_ours() -> None:
     assert done.stdout.splitlines()[-1] == "False"
 
 
-def test_a_command_whose_output_nobody_reads_any_more__ends_in_silence() -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [["diff", *["tests/data/navaids/2022-12-25.csv.gz"] * 2], ["doctor"], ["--help"]],
+    ids=" ".join,
+)
+def test_a_command_whose_output_nobody_reads_any_more__ends_in_silence(arguments: list[str]) -> None:
     code = "import sys; from epsjoin.commands import cli; sys.exit(cli.main(sys.argv[1:]))"
-    command = [sys.executable, "-c", code, "diff", *["tests/data/navaids/2022-12-25.csv.gz"] * 2]
+    command = [sys.executable, "-c", code, *arguments]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as done:
         assert done.stdout is not None
         assert done.stderr is not None
         done.stdout.close()  # before the command says anything
         assert done.stderr.read() == b""
     assert done.returncode == 141
+
+
+def test_a_command_without_an_output__does_its_work() -> None:
+    code = "import sys; from epsjoin.commands import cli; sys.stdout = None; sys.exit(cli.main(['--help']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize("command", ["show", "doctor", "contract", "diff"])

@@ -73,6 +73,10 @@ def test_diff__within_a_tolerance_is_no_update(files: list[str], capsys: pytest.
         "1 row of these written otherwise, with the same values",
         "1 row of these with other numbers, within the tolerance",
     ]
+    assert cli.main(["diff", *files, "--key", "id", "--tolerance", "x=1", "--tolerance", "name=1"]) == 0
+    assert "1 row of these with other numbers, within the tolerance" in capsys.readouterr().out
+    assert cli.main(["diff", *files, "--key", "id", "--tolerance", "x=1", "x=2"]) == 2
+    assert "--tolerance has two numbers for the column x" in capsys.readouterr().err
     for wrong in ("x", "x=wide", "=1"):
         assert cli.main(["diff", *files, "--key", "id", "--tolerance", wrong]) == 2
         assert f"must be COLUMN=NUMBER, of each column, not {wrong}" in capsys.readouterr().err
@@ -93,6 +97,8 @@ def test_diff__prints_json_for_programs(files: list[str], capsys: pytest.Capture
         1,
         1,
     ]
+    assert {type(found[name]) for name in found if name.startswith("n_") and name != "n_by_column"} == {int}
+    assert (found["n_reformatted"], found["n_by_column"]) == (1, {"name": 1, "x": 1})
     assert found["updated"][0]["columns"] == ["name"]
     assert len(found["inserted"]) == 1
 

@@ -350,6 +350,17 @@ def test_snapshot_diff__measures_a_tolerance_to_the_last_digit():
     new = pa.table({"id": [1, 2, 3, 4], "x": ["1.2", "1" + "0" * 39 + "1", "9007199254740992", "b"]})
     for most, ids in ((0.1, [2, 3, 4]), (0.9, [2, 3, 4]), (1, [4])):
         assert snapshot_diff(old, new, key="id", tolerance={"x": most}).updated["id"].to_pylist() == ids
+    new = new.set_column(1, "x", pa.array(["1.2" + "0" * 40 + "1", *["0"] * 3]))
+    assert snapshot_diff(old, new, key="id", tolerance={"x": 0.1}).updated["id"].to_pylist() == [1, 2, 3, 4]
+
+
+def test_snapshot_diff__takes_for_a_number_what_a_contract_does():
+    """Python's own would take more: 1_0 for 10, digits of other writings."""
+    texts = ["1_0", "１", "1e9999999", "inf", "", "0x1"], ["10", "1.05", "1", "inf ", "0", "1"]
+    for kind in (pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())):
+        old, new = (pa.table({"id": range(6), "x": pa.array(each).cast(kind)}) for each in texts)
+        found = snapshot_diff(old, new, key="id", tolerance={"x": 0.1})
+        assert (found.n_within, found.updated["id"].to_pylist()) == (0, [0, 1, 2, 3, 4, 5])
 
 
 @pytest.mark.parametrize(
@@ -361,6 +372,7 @@ def test_snapshot_diff__measures_a_tolerance_to_the_last_digit():
         ({"key": "id", "tolerance": {"x": -1}}, "tolerance of x must be a finite number, at least 0, not -1"),
         ({"key": "id", "tolerance": {"x": math.nan}}, "tolerance of x must be a finite number"),
         ({"key": [], "tolerance": {"x": 1}}, "tolerance needs a key"),
+        ({"key": "id", "tolerance": 0.1}, "tolerance must map columns to numbers, not 0.1"),
     ],
 )
 def test_snapshot_diff__refuses_a_tolerance_that_means_nothing(how, says):

@@ -130,6 +130,8 @@ def make_table(folder: Path, **extra: object) -> DeltaTable:
             "delta.generationExpression of id",
         ),
         ({"column": {"metadata": {"CURRENT_DEFAULT": "1"}}}, "CURRENT_DEFAULT of id"),
+        ({"column": {"metadata": {"delta.invariants": "id > 5"}}}, "delta.invariants of id"),
+        ({"column": {"metadata": {"delta.identity.start": 1}}}, "delta.identity.start of id"),
         (
             {
                 "protocol": {
@@ -150,7 +152,7 @@ def test_check_replaceable__refuses_a_table_whose_rules_the_new_rows_might_break
     into = Target("pairs", tmp_path.as_uri(), pa.schema([("id", pa.int64())]), (), {})
     for look in (transactions.check_replaceable, lambda into: transactions.replace_table(into, [])):
         with pytest.raises(
-            UnfitTableError, match=rf"which new rows might break \({says}\); take another folder$"
+            UnfitTableError, match=rf"which new rows would not keep \({says}\); take another folder$"
         ):
             look(into)
     assert DeltaTable(tmp_path).version() == 1

@@ -39,7 +39,7 @@ SOURCES = {
     "left out": replace(WIDE, where="n < 3 OR name = 'a'", optional=("x",)),
     "left out by all": replace(WIDE, where="ok AND day >= '2020-01-01' AND at < '2030-01-01'"),
     "integer coordinate": replace(WIDE, coordinates=("n",)),
-    "directions": replace(WIDE, metric="cosine", coordinates=("x", "n"), optional=("n",)),
+    "directions": replace(WIDE, metric="cosine", coordinates=("x",)),
     "values": replace(
         WIDE, columns=(*COLUMNS[:3], Column("name", "string", values=("a", "é")), *COLUMNS[4:])
     ),
@@ -72,7 +72,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "left out": ("x", "n", "name"),
     "left out by all": ("ok", "day", "at"),
     "integer coordinate": ("n",),
-    "directions": ("x", "n"),
+    "directions": ("x",),
     "values": ("name",),
     "true is missing": ("id", "x", "n", "ok"),
     "renamed": ("id", "x", "n", "ok"),

@@ -33,7 +33,20 @@ COMMANDS = ("clusters", "contract", "diff", "estimate", "history", "quarantine",
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (see ``errors.py``)."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
+    try:
+        try:
+            return _run(list(sys.argv[1:] if argv is None else argv))
+        finally:
+            if sys.stdout is not None:  # as it is where it was closed
+                sys.stdout.flush()
+    except BrokenPipeError:  # its reader has seen enough, as head has
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # nor does Python's last flush complain
+        return CLOSED_PIPE
+
+
+def _run(arguments: Sequence[str]) -> int:
     command = arguments[0] if arguments else ""
     if command in ("-h", "--help", "help"):
         print(USAGE, end="")
@@ -53,14 +66,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             return doctor.main(arguments[1:])
         # imported only now, as the doctor must run where the packages of the other commands are missing
         with needing_extra("the command"):
-            code = int(importlib.import_module(f"epsjoin.commands.{command}").main(arguments[1:]))
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:  # its reader has seen enough, as head has
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # nor does Python's last flush complain
-        return CLOSED_PIPE
+            return int(importlib.import_module(f"epsjoin.commands.{command}").main(arguments[1:]))
+    except BrokenPipeError:
+        raise
     except KeyboardInterrupt:
         print(f"epsjoin {command}: interrupted", file=sys.stderr)
         return INTERRUPTED

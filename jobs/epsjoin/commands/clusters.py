@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from epsjoin.commands.history import find_id
 from epsjoin.commands.runs import read_each_run, texts_of
 from epsjoin.console import counted, printable
-from epsjoin.errors import ArgumentError, MissingSliceError, UnfitTableError
+from epsjoin.errors import ArgumentError, TableError, UnfitTableError
 from epsjoin.lake import slices
 from epsjoin.lake.arguments import add_lake, open_stored
 from epsjoin.lake.fingerprints import Fingerprints
@@ -54,6 +54,10 @@ def main(argv: Sequence[str]) -> int:
             f"{arguments.dataset} has no named clusters in {lake.location('')}; run compare for a run first"
         )
     name = arguments.name if arguments.key is None else find_id(lake.source, arguments.key)
+    if arguments.key is not None and all(row["name"] != name for run in runs for row in run.names):
+        raise ArgumentError(
+            "the record of this key has named no cluster; without --key the largest are listed"
+        )
     lines = _list_clusters(lake, runs) if name is None else _tell_life(runs, name)
     print(f"\n{printable(lake.source.title)}, {counted(len(runs), 'run')}\n")
     for line in lines:
@@ -114,7 +118,7 @@ def _name_records(lake: Lake, rows: Iterable[Row]) -> dict[int, str]:
     for row in rows:
         first[row["first_run"]].append(row["name"])
     for run, names in first.items():
-        with suppress(MissingSliceError):
+        with suppress(TableError):  # the list is the answer; what the records say is beside it
             found |= texts_of(lake, Slice("points", run), names)
     return found
 

@@ -73,9 +73,11 @@ def _read_near(words: Sequence[str] | None) -> Near | None:
 
 def _read_tolerance(words: Sequence[str]) -> dict[str, float]:
     """The tolerance of each column."""
-    found = {}
+    found: dict[str, float] = {}
     for word in words:
         name, _, most = word.rpartition("=")
+        if name in found:
+            raise ArgumentError(f"--tolerance has two numbers for the column {name}")
         try:
             found[name] = float(most)
         except ValueError:
@@ -131,7 +133,7 @@ def _parser() -> argparse.ArgumentParser:
         help="the coordinates for --near (default: all columns of numbers)",
     )  # fmt: skip
     parser.add_argument(
-        "--tolerance", nargs="+", default=[], metavar="COLUMN=NUMBER",
+        "--tolerance", nargs="+", action="extend", default=[], metavar="COLUMN=NUMBER",
         help="numbers of this column that differ by no more are no update",
     )  # fmt: skip
     parser.add_argument("--method", choices=METHODS, default="auto", help="how (default: %(default)s)")

@@ -160,6 +160,9 @@ def _refuse_twice(node: yaml.Node | None) -> None:
 TYPES = ("integer", "number", "string", "boolean", "date", "time", "timestamp", "object")
 """Types of the columns of a source; the standard has more."""
 
+_OF_COLUMNS = ("SchemaElement", "SchemaBaseProperty", "SchemaProperty")
+"""Definitions of the standard that say what a column has."""
+
 _KINDS_OF_YAML = {
     "array": 'a list, whose items begin with "- "',
     "object": "names with values (name: value)",
@@ -189,7 +192,10 @@ def _check(body: object) -> None:
     elif fault.validator == "enum" and fault.absolute_path[-1] == "logicalType":
         what = f"must be one of {', '.join(TYPES)}, not {fault.instance!r}"
     elif fault.validator in ("unevaluatedProperties", "additionalProperties"):
-        what = f"{what}{_ask(fault.instance, _names_in(_validator().schema))}"
+        schema: Any = _validator().schema
+        parts = [schema["$defs"][name] for name in _OF_COLUMNS] if column else [schema]
+        known = _names_in(parts)
+        what = f"{what}{_ask(fault.instance, known)}"
     raise ContractError(f"{where}{fault.json_path}: {what}")
 
 

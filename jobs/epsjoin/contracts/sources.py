@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -288,8 +289,9 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
         )
     if source.path.count("{date}") > 1:
         refuse("servers[0].path may have {date} once")
-    if strange := [name for name in re.findall(r"\{\w*\}", source.path) if name != "{date}"]:
-        refuse(f"servers[0].path: {strange[0]} stands for nothing, only {{date}} does")
+    for name in re.findall(r"\{([^{}]*)\}", source.path):
+        if name != "date" and ("date" in name.lower() or get_close_matches(name.lower(), ["date"])):
+            refuse(f"servers[0].path: {{{name}}} stands for nothing, only {{date}} does")
     check_choice(str(file), "servers[0].format", source.format, FORMATS)
     check_choice(str(file), "interval", source.interval, INTERVALS)
     share = source.max_quarantine_share

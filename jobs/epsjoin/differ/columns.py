@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from decimal import Context, Decimal, InvalidOperation
+from decimal import Context, Decimal, DecimalException
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +37,10 @@ _TOO_FINE = re.compile(r":[0-9]{2}[.,][0-9]{6}0*[1-9]")
 _EXACT = Context(prec=2000)
 """Digits enough for the difference of any two numbers that float64 holds."""
 
-_MAY_BE_NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_string)
+_MAY_BE_NUMBERS = (
+    *(pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal),
+    *(pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view),
+)
 
 
 class Compared(NamedTuple):
@@ -160,11 +163,14 @@ def check_tolerance(tolerance: Mapping[str, float], compared: Compared) -> None:
     ArgumentError
         One is not.
     """
+    if not isinstance(tolerance, Mapping):
+        raise ArgumentError(f"tolerance must map columns to numbers, not {tolerance!r}")
     for name, most in tolerance.items():
         if name not in compared.rest:
             known = ", ".join(compared.rest)
             raise ArgumentError(f"tolerance: {name} is no compared column; those are {known}")
         kind = compared.schema.field(name).type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         if not any(is_kind(kind) for is_kind in _MAY_BE_NUMBERS):
             raise ArgumentError(f"tolerance: column {name} holds {kind}, not numbers")
         if not 0 <= as_number(most) < math.inf:
@@ -172,9 +178,18 @@ def check_tolerance(tolerance: Mapping[str, float], compared: Compared) -> None:
 
 
 def _are_within(one: object, other: object, most: Decimal) -> bool:
-    with suppress(InvalidOperation):  # no number, or no difference, as of infinities
-        return _EXACT.subtract(Decimal(str(one)), Decimal(str(other))).copy_abs() <= most
+    with suppress(ValueError, DecimalException):  # no number
+        return _EXACT.subtract(_to_decimal(one), _to_decimal(other)).copy_abs() <= most
     return False
+
+
+def _to_decimal(value: object) -> Decimal:
+    """A finite number as it is written; ValueError for all else, as for texts that are none to a contract."""
+    if not math.isfinite(
+        from_text(Column("", "number"), value) if isinstance(value, str) else as_number(value)
+    ):
+        raise ValueError(value)
+    return Decimal(str(value).strip())
 
 
 def _same_rows(column: Column, old: pa.ChunkedArray, new: pa.ChunkedArray) -> list[int]:

@@ -259,7 +259,7 @@ def _describe(
     )
     rows = np.flatnonzero(is_changed.any(axis=1))
     is_within = np.column_stack([none, *(within[name] & ~reformatted[name] for name in compared.rest)])
-    n_within = np.count_nonzero(is_within.any(axis=1) & ~is_changed.any(axis=1))
+    n_within = int(np.count_nonzero(is_within.any(axis=1) & ~is_changed.any(axis=1)))
     names = _names(compared.rest, is_changed[rows])
     before, now = before.take(pa.array(rows)), now.take(pa.array(rows))
     updated = now.select(compared.key).append_column("columns", names)

@@ -74,8 +74,8 @@ def refuse_rules(log: DeltaTable, location: str, required: Collection[str]) -> N
     rules += sorted(set(log.protocol().writer_features or ()) - HONOURED - HONOURED_BY_WRITERS)
     if rules:
         raise UnfitTableError(
-            f"{location} is a table with rules of its own, which new rows might break ({', '.join(rules)}); "
-            "take another folder"
+            f"{location} is a table with rules or features of its own, which new rows would not keep "
+            f"({', '.join(rules)}); take another folder"
         )
 
 

@@ -284,7 +284,7 @@ def list_events(findings: Findings) -> list[str]:
 
 def _say_event(found: Comparison, row: Row) -> str:
     name, other = (
-        "" if row[key] is None else words.isolate(words.cell(words.name_cluster(found.labels, row[key])))
+        "" if row[key] is None else words.isolate(words.cell(found.called(row[key])))
         for key in ("name", "other")
     )
     records = counted(row["members"], "record")

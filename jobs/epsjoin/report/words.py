@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from itertools import pairwise
 
@@ -184,11 +184,6 @@ def _look_different(one: str, other: str) -> bool:
         " ".join("".join(c for c in text if c.isprintable() or c.isspace()).split()) for text in (one, other)
     )
     return next(seen) != next(seen)
-
-
-def name_cluster(labels: Mapping[int, str], name: int) -> str:
-    """Write what people call a cluster: the label of the record that named it, or its number."""
-    return labels.get(name) or f"cluster {name}".replace("-", "−")
 
 
 def listed(texts: Sequence[str]) -> str:

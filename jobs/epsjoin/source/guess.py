@@ -42,6 +42,9 @@ MARKERS = frozenset(
 MAX_ODD = 0.01
 """Largest fraction of the values of a column of numbers that may be something else: bad rows."""
 
+_LIST_OF_NUMBERS = re.compile(r"\[\s*[-+]?[.\d]")
+"""Matches the beginning of a list whose first item is a number."""
+
 _TYPES = ("integer", "number", "boolean", "date", "timestamp")
 """Types other than string, each before those that it is a special case of."""
 
@@ -287,7 +290,7 @@ def _conclude(name: str, values: _Values, n_records: int, is_text: bool) -> Gues
     guess = Guess(name, n_missing=values.n_missing)
     if kinds["other"]:
         example = values.examples["other"]
-        remedy = "; make a column of each of its numbers" if str(example).startswith("[") else ""
+        remedy = "; make a column of each of its numbers" if _LIST_OF_NUMBERS.match(str(example)) else ""
         unusable = f"a contract knows no type for its values, such as {example!r}{remedy}"
         return replace(guess, unusable=unusable)
     for kind, n in (

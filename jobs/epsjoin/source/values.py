@@ -46,8 +46,8 @@ def kind_of_error(error: Exception) -> str:
     return "out of range" if isinstance(error, OverflowError) else str(error)
 
 
-MIN_SQUARE, MAX_SQUARE = 1e-298, 1e298
-"""Bounds of the square of a vector's length; the kernels take a little more, however they add it up."""
+MIN_SQUARE, MAX_SQUARE = 0.99e-298, 1.01e298
+"""Bounds of the square of a vector's length; the kernels take more, however they add it up."""
 
 _NO_DIRECTION = "cosine needs coordinates with a length from 1e-149 to 1e149"
 
@@ -84,7 +84,7 @@ def has_direction(source: SourceContract, values: Sequence[Any]) -> bool:
     """Whether the coordinates of a record are a vector of a length that cosine distances are exact for."""
     names = set(source.coordinates)
     held = (value for column, value in zip(source.columns, values, strict=True) if column.name in names)
-    square = math.fsum(value * value for value in held if value is not None)
+    square = sum(float(value) * float(value) for value in held if value is not None)
     return MIN_SQUARE <= square <= MAX_SQUARE
 
 

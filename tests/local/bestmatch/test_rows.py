@@ -57,8 +57,9 @@ def test_bestmatch_join__of_times_takes_durations_as_eps():
         assert np.array_equal(bestmatch_join(times, times[1:], eps=eps).values, expected.values)
         assert Closest(0, eps=eps[0]).eps == 60.0
     assert expected.right.tolist() == [0, 0, 1]
+    assert Closest(0, eps=np.timedelta64(100, "ms")).eps == 0.1, "as the number; a threshold may be rounded"
     for wrong in (np.datetime64("1970-01-01T00:01"), np.timedelta64(1, "M"), np.timedelta64("NaT")):
-        with pytest.raises(ArgumentError, match="eps"):
+        with pytest.raises(ArgumentError, match="^eps must be a number of at least 0, which may be infinite"):
             Closest(0, eps=wrong)
 
 
@@ -83,6 +84,24 @@ def test_bestmatch__refuses_times_beside_numbers_and_durations():
     assert len(bestmatch_join(times, nothing, 1.0).left) == 2
 
 
+def test_bestmatch__refuses_durations_beside_rows_of_numbers():
+    minute, numbers = np.timedelta64(1, "m"), [[1.0, 2.0], [2.0, 3.0]]
+    for eps in (minute, [minute, 1.0], np.array([1, 1], "m8[s]")):
+        with pytest.raises(ArgumentError, match="^eps must be numbers as the rows, not durations"):
+            bestmatch_join(numbers, numbers, eps)
+    for stream in (BestmatchStream(minute), BestmatchStream(1.0, max_age=minute)):
+        with pytest.raises(ArgumentError, match="must be numbers as the rows, not durations"):
+            stream.push_left(numbers)
+    stream = BestmatchStream(1.0)
+    stream.push_left(np.array([[1, 2], [2, 3]], "M8[s]"))
+    with pytest.raises(ArgumentError, match="a punctuation must hold times as the rows before"):
+        stream.punctuate_right(minute)
+    stream = BestmatchStream(1.0)
+    stream.push_left(numbers)
+    with pytest.raises(ArgumentError, match="a punctuation must hold numbers as the rows before"):
+        stream.punctuate_right(np.datetime64("2020-01-01"))
+
+
 def test_stream__takes_a_time_for_a_punctuation_and_a_duration_for_an_age():
     times = np.array([["2020-01-01T00:00:01", "2020-01-01T00:00:03"]], "M8[s]")
     stream = BestmatchStream(2.0, left_order=Punctuated(), right_order=Punctuated())
@@ -90,6 +109,8 @@ def test_stream__takes_a_time_for_a_punctuation_and_a_duration_for_an_age():
     assert len(stream.punctuate_right(np.datetime64("2020-01-01T00:00:03.500")).left) == 1
     with pytest.raises(ArgumentError, match="must be a number or a time, not 'noon'"):
         stream.punctuate_left("noon")
+    with pytest.raises(ArgumentError, match="must be a time that float64 holds in seconds, not "):
+        stream.punctuate_left(np.datetime64("2020-01-01T00:00:00.100"))
     for age, is_young in ((np.timedelta64(1, "m"), True), (60.0, True), (np.timedelta64(59, "s"), False)):
         stream = BestmatchStream(2.0, max_age=age)
         stream.push_left(times)

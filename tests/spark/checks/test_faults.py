@@ -13,6 +13,7 @@ def test_faults__tell_once_what_several_checks_have_found(capsys: pytest.Capture
     assert not faults.add([])
     assert faults.add(["eps is another one", "a pair is missing"])
     assert faults.add(["eps is another one"]), "there was one, though it is known"
+    assert faults.total == 3, "who compares before with after sees it"
     with pytest.raises(DataRefusedError, match=r"another one \(2 findings, 2 of them above\)$"):
         faults.refuse()
     assert capsys.readouterr().out.splitlines() == ["  eps is another one", "  a pair is missing"]

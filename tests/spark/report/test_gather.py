@@ -62,6 +62,10 @@ def test_report__of_a_second_run(make_job: JobMaker, tmp_path: Path, monkeypatch
     assert found.trends[0].keys() == found.trends[1].keys()
     assert [row["seconds"] for row in found.trends] == [24.5, 24.5], "of seven steps"
     assert found.seconds_before == {name: number + 0.5 for number, name in enumerate(STEPS)}
+    names = {cluster_id: name for name, cluster_id in told.cluster_ids.items()}
+    assert [row["called"] for row in found.largest_clusters] == [
+        told.labels[names[row["cluster_id"]]] for row in found.largest_clusters
+    ]
     check_outliers(found, changed(rows))
     check_places(found, changed(rows), job)
     check_everywhere(found, job, monkeypatch)

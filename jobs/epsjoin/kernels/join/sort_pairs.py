@@ -24,7 +24,7 @@ from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
 
 FEW = 32
-"""Maximum number of pairs of one row that are always sorted by insertion."""
+"""Maximum number of pairs of one row that are put in order without a copy: by rank, or by insertion."""
 _MAX_AT_ONCE = 1 << 13
 """Maximum number of pairs of a row that are sorted with room for copies of all of them."""
 _DIGIT_BITS = 8
@@ -178,7 +178,8 @@ def sort_group(right: RowNumbers, distance: Floats, begin: int, end: int) -> Non
 def _sort_by_digits(right: RowNumbers, distance: Floats, begin: int, end: int, least: int, bits: int) -> None:
     """Sort pairs whose right rows are from ``least`` on, within ``2**bits``.
 
-    A key holds the row and the place that its pair had, so that a pass moves 8 bytes.
+    A key holds the row and the place that its pair had, so that a pass moves 8 bytes; both together have 63
+    bits at most, as rows and pairs in memory have.
     """
     size = end - begin
     if size < 2 or bits == 0:

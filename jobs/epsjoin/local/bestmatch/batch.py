@@ -10,14 +10,14 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epsjoin.errors import BudgetError
+from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.kernels.arrays import Bools, Bytes, Floats, Ints
 from epsjoin.local.arguments import as_array, check_choice, check_count, check_dimensions
 from epsjoin.local.bestmatch.best import best_of
 from epsjoin.local.bestmatch.candidates import Candidates, join_blocks, within_blocks
 from epsjoin.local.bestmatch.nearest import nearest_rows
 from epsjoin.local.bestmatch.orders import Closest, Order, Own, Subset, masks_of, orders_of
-from epsjoin.local.bestmatch.rows import check_kinds, check_rows, kind_of
+from epsjoin.local.bestmatch.rows import are_durations, check_kinds, check_rows, kind_of
 from epsjoin.local.bestmatch.take import one_of
 from epsjoin.local.join.arrays import NO_ROW
 from epsjoin.local.sweep.sweeping import Counters, add_counts, check_counters, check_n_jobs
@@ -135,7 +135,10 @@ def bestmatch_join(
     counted = check_counters(counters)
     left, right = as_array("left", left), as_array("right", right)
     x, y = check_rows("left", left), check_rows("right", right)
-    check_kinds("right", kind_of(right), "left", kind_of(left))
+    kind = kind_of(left) or kind_of(right)
+    check_kinds("right", kind_of(right), "left", kind)
+    if kind == "numbers" and are_durations(eps):
+        raise ArgumentError("eps must be numbers as the rows, not durations")
     check_dimensions(left=x.shape[1], right=y.shape[1])
     criteria = orders_of(eps, orders, x.shape[1])
     for order in criteria:

@@ -79,7 +79,7 @@ class Closest:
 
 
 def _check_eps(eps: object, metric: Metric | None) -> float:
-    number = as_number(eps) if metric is not None else seconds_of("eps", eps)
+    number = as_number(eps) if metric is not None else seconds_of(eps)
     if not number >= 0:
         raise ArgumentError(f"eps must be a number of at least 0, which may be infinite, not {eps!r}")
     if metric is not None and 0 < number < math.inf:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -39,18 +40,20 @@ def check_kinds(name: str, kind: str | None, other: str, expected: str | None) -
         raise ArgumentError(f"{name} must hold {expected} as {other}, not {kind}")
 
 
-def seconds_of(name: str, value: object, kinds: str = "m") -> float:
-    """Return a number, or a duration in seconds; NaN for all else, as :func:`as_number` does.
+def seconds_of(value: object) -> float:
+    """Return a number, or a duration in seconds, rounded to float64; NaN for all else."""
+    if not isinstance(value, np.timedelta64):
+        return as_number(value)
+    try:
+        return float(value / np.timedelta64(1, "s"))
+    except TypeError:  # of months and years, and without a unit
+        return math.nan
 
-    Parameters
-    ----------
-    name, value : name of the argument, for the messages, and its value.
-    kinds : NumPy's letters of what else may be given: "m" for a duration, "M" for a time, which becomes the
-        seconds since 1970.
-    """
-    if isinstance(value, (np.datetime64, np.timedelta64)) and value.dtype.kind in kinds:
-        return float(check_rows(name, np.array([[value]]))[0, 0])
-    return as_number(value)
+
+def are_durations(values: object) -> bool:
+    """Whether a threshold, or any of several, is a duration: it means nothing beside rows of numbers."""
+    several = values if isinstance(values, (list, tuple)) else [values]
+    return any(np.asarray(value).dtype.kind == "m" for value in several)
 
 
 def check_rows(name: str, rows: ArrayLike) -> Floats:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.local.arguments import (
     as_array,
+    as_number,
     check_choice,
     check_count,
     check_lengths,
@@ -27,7 +28,7 @@ from epsjoin.local.bestmatch.answers import Changes, Final, Recent, Standing, Wo
 from epsjoin.local.bestmatch.batch import BestPairs
 from epsjoin.local.bestmatch.candidates import Candidates
 from epsjoin.local.bestmatch.orders import Closest, Order, Subset, orders_of
-from epsjoin.local.bestmatch.rows import check_kinds, check_rows, kind_of, seconds_of
+from epsjoin.local.bestmatch.rows import are_durations, check_kinds, check_rows, kind_of, seconds_of
 from epsjoin.local.bestmatch.waiting import AXIS, Side, StreamArea, StreamPairs, StreamRows, no_pairs
 from epsjoin.local.bestmatch.watermarks import Punctuated, Sorted, Watermark
 from epsjoin.local.sweep.sweeping import Counters, add_counts, check_counters
@@ -60,9 +61,9 @@ class BestmatchStream(Generic[Answer]):
         :class:`Within`, :class:`ReadAhead` or :class:`Punctuated`.
     late : what is done with a row below its stream's watermark, against the promise: "refuse", the default,
         or "count", which leaves it out.
-    max_age : column 0 is a time then, and no criterion: ``eps`` has one threshold for each other column. The
-        result is that of the rows whose time is at most ``max_age`` before the latest one of both streams, as
-        it is after each call; an answer is :class:`Changes`.
+    max_age : a number, or a timedelta64. Column 0 is a time then, and no criterion: ``eps`` has one threshold
+        for each other column. The result is that of the rows whose time is at most ``max_age`` before the
+        latest one of both streams, as it is after each call; an answer is :class:`Changes`.
     max_candidates : maximum number of candidates of the rows of one push, and of pairs that wait at once;
         10**7 by default, of some 300 bytes each.
     counters : dictionary to whose entries the work is added: ``candidates``, ``within``, ``comparisons``,
@@ -146,7 +147,7 @@ class BestmatchStream(Generic[Answer]):
         left_order: watermarks.Order = ...,
         right_order: watermarks.Order = ...,
         late: Literal["refuse", "count"] = ...,
-        max_age: float,
+        max_age: float | np.timedelta64,
         max_candidates: int = ...,
         counters: Counters | None = ...,
     ) -> None: ...
@@ -160,7 +161,7 @@ class BestmatchStream(Generic[Answer]):
         left_order: watermarks.Order = _SORTED,
         right_order: watermarks.Order = _SORTED,
         late: Literal["refuse", "count"] = "refuse",
-        max_age: float | None = None,
+        max_age: float | np.timedelta64 | None = None,
         max_candidates: int = 10**7,
         counters: Counters | None = None,
     ) -> None:
@@ -169,7 +170,7 @@ class BestmatchStream(Generic[Answer]):
         for name, order in (("left_order", left_order), ("right_order", right_order)):
             if not isinstance(order, (Sorted, watermarks.Within, watermarks.ReadAhead, Punctuated)):
                 raise ArgumentError(f"{name} must be Sorted, Within, ReadAhead or Punctuated, not {order!r}")
-        if max_age is not None and not 0.0 <= seconds_of("max_age", max_age) < math.inf:
+        if max_age is not None and not 0.0 <= seconds_of(max_age) < math.inf:
             raise ArgumentError(f"max_age must be a finite number of at least 0, not {max_age!r}")
         self._late, self._counters = late, check_counters(counters)
         self._max_candidates = check_count("max_candidates", max_candidates)
@@ -279,7 +280,7 @@ class BestmatchStream(Generic[Answer]):
                 "Subset holds the marks of two whole tables, not those of a stream; "
                 "an OwnOrder may compare marks that are columns"
             )
-        reach = self._reach() if max_age is None else seconds_of("max_age", max_age)
+        reach = self._reach() if max_age is None else seconds_of(max_age)
         self._left, self._right = (
             Side(
                 name, mark, StreamArea(d, self._orders, reach, is_left, self._max_candidates, self._counters)
@@ -312,7 +313,16 @@ class BestmatchStream(Generic[Answer]):
 
     def _check_value(self, value: object) -> float:
         self._check_open()
-        number = seconds_of("a punctuation", value, "mM")
+        if isinstance(value, (np.datetime64, np.timedelta64)):
+            rows = np.array([[value]])
+            check_kinds("a punctuation", kind_of(rows), "the rows before", self._kind)
+            try:
+                return float(check_rows("a punctuation", rows)[0, 0])
+            except ArgumentError:
+                raise ArgumentError(
+                    f"a punctuation must be a time that float64 holds in seconds, not {value!r}"
+                ) from None
+        number = as_number(value)
         if math.isnan(number):
             raise ArgumentError(f"a punctuation must be a number or a time, not {value!r}")
         return number
@@ -323,6 +333,8 @@ class BestmatchStream(Generic[Answer]):
         array = as_array(f"{name} rows", rows)
         points, kind = check_rows(f"{name} rows", array), kind_of(array)
         check_kinds(f"{name} rows", kind, "the rows before", self._kind)
+        if kind == "numbers" and (are_durations(self._given[0]) or are_durations(self._given[2])):
+            raise ArgumentError("eps and max_age must be numbers as the rows, not durations")
         if not self._has_begun:
             self._begin(points.shape[1], self._left.mark, self._right.mark)
             self._has_begun = True
@@ -378,9 +390,7 @@ class BestmatchStream(Generic[Answer]):
         self._counters[name] = max(self._counters.get(name, 0), count)
 
 
-def _least_dimensions(
-    eps: float | ArrayLike | None, orders: Sequence[Order] | None, max_age: float | None
-) -> int:
+def _least_dimensions(eps: float | ArrayLike | None, orders: Sequence[Order] | None, max_age: object) -> int:
     """The least number of columns that the criteria speak of: they are checked before any row comes."""
     if orders is not None:
         return 1 + max((max(order.numbers) for order in orders if isinstance(order, Closest)), default=0)

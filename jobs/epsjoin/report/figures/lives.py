@@ -192,7 +192,7 @@ def _write_end(found: Comparison, end: End, members: int, *, is_before: bool) ->
     elif end == ABSENT:
         name = "came" if is_before else "went"
     elif isinstance(end, int):
-        name = _fit(words.name_cluster(found.labels, end), NAME_IN - _measure(number))
+        name = _fit(found.called(end), NAME_IN - _measure(number))
     else:
         name = "other clusters"
     return name + number
@@ -261,7 +261,7 @@ def draw_lives(findings: Findings) -> Figure:
         )
     ax.set_yticks(
         range(len(names)),
-        [_fit(words.name_cluster(found.labels, name), NAME_IN - 0.1) for name in names],
+        [_fit(found.called(name), NAME_IN - 0.1) for name in names],
         color=INK,
         fontsize=SMALL,
         parse_math=False,

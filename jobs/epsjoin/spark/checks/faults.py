@@ -31,17 +31,18 @@ class Faults:
     def __init__(self) -> None:
         self.first: list[str] = []
         self.total = 0
+        self._again = 0
 
     def add(self, sentences: Iterator[str] | Sequence[str]) -> bool:
-        """Add sentences, once what several checks have found; return whether there were any."""
-        found = False
+        """Add sentences; return whether there were any. What several checks have found is told once."""
+        before = self.total
         for sentence in sentences:
-            found = True
-            if sentence not in self.first:
-                self.total += 1
-                if len(self.first) < MAX_SHOWN:
-                    self.first.append(sentence)
-        return found
+            self.total += 1
+            if sentence in self.first:
+                self._again += 1
+            elif len(self.first) < MAX_SHOWN:
+                self.first.append(sentence)
+        return self.total > before
 
     def refuse(self) -> None:
         """Print the faults and stop, if there are any.
@@ -55,7 +56,8 @@ class Faults:
             return
         for sentence in self.first:
             say(f"  {sentence}")
-        more = "" if self.total == 1 else f" ({self.total:,} findings, {len(self.first)} of them above)"
+        n = self.total - self._again
+        more = "" if n == 1 else f" ({n:,} findings, {len(self.first)} of them above)"
         raise DataRefusedError(f"the tables are wrong: {self.first[0]}{more}")
 
 

@@ -102,11 +102,14 @@ def gather(job: Job) -> Findings:
 
 
 def _names_given(comparison: Comparison | None) -> dict[int, str]:
-    """Return what clusters of the run are called, by cluster_id: labels of the records that named them."""
+    """Return what clusters of the run are called by the pictures, by cluster_id."""
     if comparison is None:
         return {}
-    ids, labels = comparison.cluster_ids, comparison.labels
-    return {ids[name]: label for name, label in labels.items() if name in ids}
+    return {
+        cluster_id: comparison.called(name)
+        for name, cluster_id in comparison.cluster_ids.items()
+        if name in comparison.labels or name != cluster_id
+    }
 
 
 def _find_slices(job: Job, inputs: Fingerprints) -> dict[str, Slice]:
