@@ -21,8 +21,10 @@ during = sys.argv[1]
 
 def work():
     if during == "job":
-        wait = "import time; time.sleep(600)"
-        job = subprocess.Popen([sys.executable, "-c", wait, "spark-submit"], stderr=subprocess.DEVNULL)
+        wait = "import time; print(flush=True); time.sleep(600)"
+        how = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+        job = subprocess.Popen([sys.executable, "-c", wait, "spark-submit"], **how)
+        job.stdout.readline()  # a Python that is still starting ends with 1
     os.kill(os.getpid(), signal.SIGINT)
     with open(during, "w") as ended:
         ended.write(str(job.wait()))

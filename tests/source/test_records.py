@@ -248,7 +248,7 @@ def test_records__refuses_endless_names_of_columns(monkeypatch: pytest.MonkeyPat
 
 
 def test_records__names_of_columns_forge_no_line_and_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DataRefusedError, match="column 'id', 'x' is missing") as caught:
+    with pytest.raises(DataRefusedError, match="columns 'id', 'x' are missing") as caught:
         read(
             '"x\ningest: done in 1.0 s","\x1b[2J\u202e",' + ",".join("name" for _ in range(9000)) + "\n1,2\n"
         )
