@@ -10,7 +10,7 @@ import numpy as np
 from epsjoin import self_join
 
 from .claims import Claim, Line, Picture, Result, Table, within
-from .counting import count_work, cubes_of
+from .counting import cubes_of
 from .grids import ALL_K, ALL_MSL, MAX_ROWS_PER_POINT, data_sets, grid_of, rules
 from .stack_merge import seconds_of
 
@@ -40,8 +40,7 @@ FAR_MSL = (6, 7)
 def _time_far(name: str, n: int | None, msl: int, eps: float = 1e-3) -> float:
     """Seconds of the largest k; infinity where the rule makes too many rows."""
     points = data_sets(n)[name].make()
-    work = count_work(cubes_of(points, eps), ALL_K[-1], msl)
-    if work.rows > MAX_ROWS_PER_POINT * len(points):
+    if cubes_of(points, eps).is_too_many(ALL_K[-1], msl, MAX_ROWS_PER_POINT):
         return float("inf")
     return seconds_of(points, eps, ALL_K[-1], msl)[0]
 
