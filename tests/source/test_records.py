@@ -308,3 +308,14 @@ def test_records__a_part_may_have_columns_and_no_record(kind: str) -> None:
     assert list(open_records(io.BytesIO(data), "a", source, may_be_empty=True)) == []
     batches = open_batches(io.BytesIO(data), "a", source, may_be_empty=True)
     assert sum(batch.n_records for batch in batches) == 0
+
+
+@pytest.mark.parametrize("row", ["0,-0.0", "1.3e154,1.3e154", "1e200,1", "1e-160,0", "1e150,0"])
+def test_records__of_vectors_without_a_length_that_can_be_measured_have_no_direction(row: str) -> None:
+    """Squares that are finite may add up to what is not."""
+    columns = (Column("id", "integer"), Column("x", "number"), Column("y", "number"))
+    source = replace(SOURCE, columns=columns, key=("id",), coordinates=("x", "y"), metric="cosine")
+    content = f"id,x,y\n1,1e149,0\n2,{row}\n3,1e-149,0\n".encode()
+    found = list(open_records(io.BytesIO(content), "a.csv", source))
+    reason = "cosine needs coordinates with a length from 1e-149 to 1e149"
+    assert [record.reason for record in found] == [None, reason, None]
