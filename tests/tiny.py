@@ -77,3 +77,13 @@ def key(name: str = "id", type_: str = "integer", position: int = 1) -> dict[str
 
 def coordinate(name: str, role: str = "coordinate") -> dict[str, Any]:
     return {"name": name, "logicalType": "number", "required": True, "role": role}
+
+
+def list_of_coordinates(name: str, n: int) -> dict[str, Any]:
+    return {
+        "name": name,
+        "logicalType": "array",
+        "items": {"logicalType": "number"},
+        "logicalTypeOptions": {"minItems": n, "maxItems": n},
+        "role": "coordinate",
+    }

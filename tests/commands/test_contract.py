@@ -374,11 +374,47 @@ def test_draft__of_parquet_leaves_out_what_no_contract_can_type(tmp_path: Path) 
         "day": "date",
         "word": "string",
     }
-    assert (
-        "# - 'list' is left out: a contract knows no type for its values, such as '[1]'; make a column of "
-        "each of its numbers" in text
-    )
+    assert "# - list is left out: a list can only be the coordinates" in text
     assert reasons(file, source) == []
+
+
+def test_draft__takes_a_list_of_numbers_for_the_coordinates(tmp_path: Path) -> None:
+    rows = [{"doc": i, "price": i / 7, "vector": [i, 1.0, 0.5, 2.0], "pair": [1, 2]} for i in range(200)]
+    rows[3]["vector"], rows[4]["vector"] = [1.0], None
+    file = tmp_path / "a.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    source, text = drafted(file, tmp_path)
+    assert source.coordinates == ("vector_1", "vector_2", "vector_3", "vector_4")
+    assert source.metric == "cosine"
+    assert [column.name for column in source.columns if column.item is None] == ["doc", "price"]
+    assert "# - coordinates: vector, a list of 4 numbers" in text
+    assert "# - pair is left out: a list can only be the coordinates" in text
+    assert "# - vector: 1 value of no list of 4 numbers, such as 'a list of 1'" in text
+    assert reasons(file, source) == ["vector: not a list of 4 numbers: 'it has 1'"]
+
+
+def test_draft__takes_lists_for_places_only_where_there_is_no_other_number(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text("\n".join(json.dumps({"k": f"k{i}", "at": [i, 2.5]}) for i in range(9)))
+    source, _ = drafted(file, tmp_path)
+    assert (source.coordinates, source.metric) == (("at_1", "at_2"), "euclidean")
+    file.write_text("\n".join(json.dumps({"k": f"k{i}", "at": [i, 2.5], "x": i / 7}) for i in range(9)))
+    source, text = drafted(file, tmp_path)
+    assert source.coordinates == ("x",)
+    assert "# - at is left out: a list can only be the coordinates" in text
+
+
+def test_draft__leaves_out_lists_of_several_lengths(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text("\n".join(json.dumps({"x": i / 7, "tags": [1] * (1 + i % 3)}) for i in range(9)))
+    _, text = drafted(file, tmp_path)
+    assert "# - 'tags' is left out: it has lists of 1 and of 2 items; all must be as long" in text
+
+
+def test_draft__says_that_texts_of_lists_could_be_coordinates(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('k,v\na,"[0.5, 1.5]"\nb,"[1.5, 2]"\n')
+    with pytest.raises(DataRefusedError, match="'v' has lists of numbers as texts; in files of json or parq"):
+        draft(tmp_path / "a.csv", "a")
 
 
 def reasons(file: Path, source: SourceContract) -> list[str]:

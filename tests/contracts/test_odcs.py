@@ -21,7 +21,7 @@ from tests.contracts.broken import broken
         ({"apiVersion": "v9"}, r"broken\.odcs\.yaml: \$\.apiVersion: 'v9' is not one of"),
         (
             {"schema.0.properties.0.logicalType": "float"},
-            r"properties\[0\]\.logicalType: must be one of integer, number, .*, object, not 'float'$",
+            r"properties\[0\]\.logicalType: must be one of integer, number, .*, array, not 'float'$",
         ),
         (
             {"schema.0.properties.1": {"name": "lat", "logcalType": "number"}},

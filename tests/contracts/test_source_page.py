@@ -25,9 +25,12 @@ from epsjoin.contracts.times import INTERVALS
 
 REPO = Path(__file__).resolve().parents[2]
 PAGE = (REPO / "docs" / "source-contract.md").read_text(encoding="utf-8")
-(EXAMPLE,) = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+EXAMPLE, VECTOR = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 TABLES = "\n".join(line for line in PAGE.splitlines() if line.startswith("|"))
 NAMED = {word for code in re.findall("`([^`]+)`", TABLES) for word in re.findall(r"\w+", code)}
+
+ITEM = {"item"}
+"""A key that no contract has: the program itself gives it to the numbers of a list."""
 
 
 class Recorded(dict[str, Any]):
@@ -81,7 +84,24 @@ def test_page__has_every_key_that_the_program_reads(contracts: Path, monkeypatch
     load_source(contracts, "wells")
     assert {"servers", "primaryKeyPosition", "validValues", "minimum", "required"} <= asked, "it records"
     columns = {"well_id", "lat", "lon", "depth_m", "kind"}
-    assert asked - NAMED - columns - set(CUSTOM) == set()
+    assert asked - NAMED - columns - set(CUSTOM) == ITEM
+
+
+def test_page__its_vector_is_a_column_of_which_it_has_every_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = yaml.safe_load(EXAMPLE)
+    key, *_ = body["schema"][0]["properties"]
+    body["schema"][0]["properties"] = [key, *yaml.safe_load(VECTOR)]
+    body["servers"][0]["format"] = "json"
+    body["customProperties"] = [{"property": "metric", "value": "cosine"}]
+    (tmp_path / "vectors.odcs.yaml").write_text(yaml.safe_dump(body), encoding="utf-8")
+    asked: set[str] = set()
+    monkeypatch.setattr(sources, "read_contract", lambda file: recorded(read_contract(file), asked))
+    source = load_source(tmp_path, "vectors")
+    assert source.coordinates == tuple(f"embedding_{number}" for number in range(1, 385))
+    assert {"items", "minItems", "maxItems"} <= asked, "it records"
+    assert asked - NAMED - {"well_id", "embedding"} - set(CUSTOM) == ITEM
 
 
 def test_page__has_every_key_that_the_standard_demands(contracts: Path) -> None:

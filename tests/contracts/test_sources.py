@@ -325,3 +325,60 @@ def test_load_source__haversine_has_latitude_first_and_kilometres_whatever_the_f
     assert (source.coordinates, source.unit) == (("lat", "lon"), "km")
     assert [column.name for column in source.columns] == ["lon", "lat"]
     assert load_source(CONTRACTS, "landmarks").coordinates == ("lon", "lat"), "in the order of the contract"
+
+
+def list_of(n: object, **more: object) -> dict[str, Any]:
+    role = {"property": "role", "value": "coordinate"}
+    column = {
+        "name": "v",
+        "logicalType": "array",
+        "items": {"logicalType": "number", "logicalTypeOptions": {"minimum": -1}},
+        "logicalTypeOptions": {"minItems": n, "maxItems": n},
+        "customProperties": [role, {"property": "decimals", "value": 3}],
+        **more,
+    }
+    return {"schema.0.properties.0": column, "servers.0.format": "json"}
+
+
+ALONE = {"schema.0.properties.1.customProperties": []}
+"""The second column is no coordinate."""
+
+
+def test_load_source__takes_each_number_of_a_list_for_a_column(tmp_path: Path) -> None:
+    change = list_of(3, physicalName="the vector", description="A vector.") | ALONE
+    source = load_source(broken(tmp_path, change), "broken")
+    assert source.coordinates == ("v_1", "v_2", "v_3")
+    first, second = source.column("v_1"), source.column("v_2")
+    assert (first.in_file, first.item, second.in_file, second.item) == ("the vector", 0, "the vector", 1)
+    assert (second.type, second.minimum, second.decimals, second.required) == ("number", -1, 3, True)
+    assert second.description == "Number 2 of the list the vector. A vector."
+    left_out = load_source(broken(tmp_path, list_of(2, required=False) | ALONE), "broken")
+    assert left_out.optional == ("v_1", "v_2")
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            list_of(2, logicalTypeOptions={"maxItems": 2}),
+            r"column v: a list needs logicalTypeOptions: \{minIt",
+        ),
+        (list_of(0), "column v: a list needs logicalTypeOptions"),
+        (
+            list_of(2, items={"logicalType": "string"}),
+            "column v: logicalType of the items must be one of num",
+        ),
+        (list_of(2, customProperties=[]), "column v: a list can only be the coordinates of a point"),
+        (list_of(2, primaryKey=True), "column v is a list, which cannot be a key"),
+        (
+            list_of(2) | {"servers.0.format": "csv"},
+            "column v: csv has no lists; make a column of each number",
+        ),
+        (list_of(2, physicalName="lat"), "columns v_1 and lat are both column 'lat' of the files"),
+    ],
+)
+def test_load_source__says_what_is_wrong_with_a_list(
+    tmp_path: Path, change: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(ContractError, match=sentence):
+        load_source(broken(tmp_path, change | ALONE), "broken")

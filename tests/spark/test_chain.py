@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 from pyspark.sql import SparkSession
@@ -30,7 +32,7 @@ from oracles.cluster import dbscan_of_rows
 from tests import open_sets
 from tests.spark.conftest import REPO, STAGES, STEPS, JobMaker
 from tests.spark.real_data import column, content, job_on, pair_set
-from tests.tiny import RUN, coordinate, key
+from tests.tiny import RUN, key, list_of_coordinates
 
 
 @pytest.mark.parametrize(
@@ -58,24 +60,26 @@ def test_chain__equals_scikit_learn_and_scipy(make_job: JobMaker, tmp_path: Path
     assert len(both) == dbscan["clusters"]
 
 
-def test_chain__by_cosine_is_that_of_scikit_learn_and_leaves_out_what_has_no_direction(
+def test_chain__of_embeddings_is_that_of_scikit_learn_and_leaves_out_what_has_no_direction(
     make_job: JobMaker, tmp_path: Path
 ) -> None:
+    """The vectors are lists in one column of Parquet, in float32, as embeddings are."""
     random = np.random.default_rng(2)
     topics = random.random((12, 24))
     rows = topics[random.integers(0, 12, 900)] + random.normal(size=(900, 24)) * 0.05
     rows *= random.uniform(0.1, 50.0, (900, 1))  # of a vector its length says nothing
     rows[7] = 0.0
-    names = [f"v{i}" for i in range(24)]
-    lines = (",".join(map(repr, [i, *row])) for i, row in enumerate(rows.tolist()))
-    (tmp_path / "snapshot.csv").write_text("\n".join([",".join(["id", *names]), *lines, ""]))
-    columns = [key(), *map(coordinate, names)]
+    rows = rows.astype(np.float32).astype(np.float64)
+    lists = pa.array(rows.tolist(), pa.list_(pa.float32()))
+    pq.write_table(pa.table({"id": range(900), "vector": lists}), tmp_path / "snapshot.parquet")
+    columns = [key(), list_of_coordinates("vector", 24)]
     given = {"eps": 0.005, "min_pts": 5}
-    job = make_job(columns, metric="cosine", max_quarantine_share=0.5, params=given)
+    files = {"path": "snapshot.parquet", "format": "parquet"}
+    job = make_job(columns, **files, metric="cosine", max_quarantine_share=0.5, params=given)
     counters = {name: step(job) for name, step in STEPS.items()}
     ((reason, raw),) = zip(*column(job, "quarantine", "line", "reason", "raw"), strict=True)
     assert reason == "cosine needs coordinates with a length from 1e-149 to 1e149"
-    assert raw.startswith("7,0.0,0.0")
+    assert raw.startswith('{"id": 7, "vector": [0.0, 0.0')
 
     ids, points = np.delete(np.arange(900), 7), np.delete(rows, 7, axis=0)
     expected = epsjoin.self_join(points, given["eps"], "cosine")

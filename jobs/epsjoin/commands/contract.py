@@ -37,6 +37,11 @@ _PLACES = {
 _LENGTHS = ("m", "km", "ft", "mi", "metre", "metres", "meter", "meters", "feet", "miles")
 """Words in the names of columns that are no degrees."""
 
+_MAX_PLACE = 3
+"""Number of coordinates up to which a list is a place; a longer one is taken for an embedding."""
+
+_TEXT_OF_LISTS = "has lists of numbers as texts; in files of json or parquet they could be the coordinates"
+
 _BAD_FRACTION = 0.01
 """The fraction of bad rows that a draft allows."""
 
@@ -117,6 +122,7 @@ def draft(file: Path, name: str) -> str:
     columns = {guess.name: guess for guess in found.columns if not guess.unusable}
     key = _key_of(columns)
     roles, doubts = _roles_of(columns, key)
+    columns = {name: guess for name, guess in columns.items() if name in roles or not guess.n_items}
     if not roles:
         raise DataRefusedError(f"{file}: {_why_no_coordinates(found, key)}{found.separated}")
     path, interval, why_interval = _snapshots_of(file)
@@ -128,7 +134,7 @@ def draft(file: Path, name: str) -> str:
     tried = try_contract(file, source)
     lines = [f"Drafted from {counted(len(tried), 'row')}. Check what was guessed:"]
     lines.append(f"- key: {', '.join(source.key) or _why_no_key(columns, found.n_records)}")
-    lines.append(f"- coordinates: {', '.join(source.coordinates)}")
+    lines.append(f"- coordinates: {_name_coordinates(columns, roles)}")
     lines += [f"- {doubt}" for doubt in doubts]
     lines += [f"- {line}" for line in _describe_columns(found, roles)]
     lines.append(f"- interval: {why_interval}")
@@ -153,6 +159,9 @@ def _contract(
         body: dict[str, Any] = {"name": guess.given, "logicalType": guess.type}
         if guess.given != column:
             body = {"name": guess.given, "physicalName": column, "logicalType": guess.type}
+        if guess.n_items:
+            body |= {"items": {"logicalType": "number"}}
+            body |= {"logicalTypeOptions": {"minItems": guess.n_items, "maxItems": guess.n_items}}
         if column == key:
             body |= {"primaryKey": True, "required": True}
         if column in roles:
@@ -162,7 +171,9 @@ def _contract(
             body |= {"customProperties": [{"property": "role", "value": roles[column]}]}
         properties.append(body)
     is_map = "latitude" in roles.values() and len(roles) == 2
-    custom: dict[str, Any] = {"interval": interval, "metric": "haversine" if is_map else "euclidean"}
+    has_lists = any(columns[name].n_items > _MAX_PLACE for name in roles)
+    metric = "haversine" if is_map else "cosine" if has_lists else "euclidean"
+    custom: dict[str, Any] = {"interval": interval, "metric": metric}
     if is_map:
         custom["unit"] = "km"
     markers = sorted({marker for guess in columns.values() for marker in guess.markers})
@@ -197,8 +208,11 @@ def _describe_columns(found: FileGuess, roles: Mapping[str, str]) -> Iterator[st
                 "required: true bad"
             )
         if guess.n_odd:
-            odd = f"{counted(guess.n_odd, 'value')} of no {guess.type}, such as {guess.odd!r}"
+            kind = f"list of {guess.n_items} numbers" if guess.n_items else guess.type
+            odd = f"{counted(guess.n_odd, 'value')} of no {kind}, such as {guess.odd!r}"
             yield f"{guess.given}: {odd}"
+        if guess.is_text_of_lists:
+            yield f"{guess.given} {_TEXT_OF_LISTS}"
         if guess.markers:
             yield f"{guess.given}: {', '.join(guess.markers)} stand for no value (missing_values)"
 
@@ -228,7 +242,9 @@ def _why_no_coordinates(found: FileGuess, key: str | None) -> str:
         left_out = "; ".join(
             f"{guess.name!r} is left out: {guess.unusable}" for guess in found.columns if guess.unusable
         )
-        return f"no column holds numbers{of}, so none can be a coordinate{'; ' * bool(left_out)}{left_out}"
+        texts = (f"{guess.name!r} {_TEXT_OF_LISTS}" for guess in found.columns if guess.is_text_of_lists)
+        more = "; ".join(filter(None, (left_out, *texts)))
+        return f"no column holds numbers{of}, so none can be a coordinate{'; ' * bool(more)}{more}"
     why = "; ".join(f"{guess.name!r}: {guess.unusable or 'beyond 2**53'}" for guess in numbers[:3])
     return f"columns hold numbers, but none of them can be a coordinate ({why}); rename them in the file"
 
@@ -266,6 +282,12 @@ def _could_be_keys(columns: Mapping[str, Guess]) -> Iterator[str]:
 
 def _roles_of(columns: Mapping[str, Guess], key: str | None) -> tuple[dict[str, str], list[str]]:
     """The roles of the coordinates by name, and what a person must decide about them."""
+    lists = {name: guess.n_items for name, guess in columns.items() if guess.n_items}
+    vector = max(lists, key=lists.__getitem__, default=None)
+    left_out = [f"{name} is left out: a list can only be the coordinates" for name in lists if name != vector]
+    if vector is not None and lists[vector] > _MAX_PLACE:
+        why = "metric: cosine, as of embeddings, to which a length says nothing; if it does, euclidean"
+        return {vector: "coordinate"}, [*left_out, why]
     usable = {
         name: guess
         for name, guess in columns.items()
@@ -275,15 +297,18 @@ def _roles_of(columns: Mapping[str, Guess], key: str | None) -> tuple[dict[str, 
             or (guess.type == "integer" and max(-guess.minimum, guess.maximum) <= 2**53)
         )
     }
+    if vector is not None and not usable:
+        return {vector: "coordinate"}, left_out
+    left_out += [f"{vector} is left out: a list can only be the coordinates"] * (vector is not None)
     places, far = _find_places(usable)
     if places:
         (latitude, longitude), *others = places
-        doubts = []
+        doubts = left_out
         if others:
             listed = ", ".join(" and ".join(place) for place in places)
             doubts.append(f"a row has several positions ({listed}); the first is taken")
         return {latitude: "latitude", longitude: "longitude"}, doubts
-    doubts = [
+    doubts = left_out + [
         f"{name} looks like degrees by its name, but has values such as {value:g}" for name, value in far
     ]
     numbers = [name for name, guess in usable.items() if guess.type == "number"] or list(usable)
@@ -294,6 +319,16 @@ def _roles_of(columns: Mapping[str, Guess], key: str | None) -> tuple[dict[str, 
             "longitude, and set metric: haversine, unit: km"
         )
     return dict.fromkeys(numbers, "coordinate"), doubts
+
+
+def _name_coordinates(columns: Mapping[str, Guess], roles: Mapping[str, str]) -> str:
+    """The names of the coordinates, with the length of a list."""
+    return ", ".join(
+        f"{columns[name].given}, a list of {columns[name].n_items} numbers"
+        if columns[name].n_items
+        else columns[name].given
+        for name in roles
+    )
 
 
 def _find_places(columns: Mapping[str, Guess]) -> tuple[list[tuple[str, str]], list[tuple[str, float]]]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +34,9 @@ from epsjoin.params import RunParams
 from epsjoin.report import sentences
 from epsjoin.source.sampling import sample_files
 from epsjoin.spark.join.base import find_increment
+
+_LIST = re.compile(r"(?P<name>.+)\[(?P<n>[1-9]\d{0,4})\]")
+"""Matches a column of lists, with their length."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +121,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--right", nargs="+", type=Path, metavar="FILE", help="files of a right table, joined with the others"
     )
-    parser.add_argument("--columns", help="names of the coordinate columns, with commas between: x,y,z")
+    parser.add_argument(
+        "--columns",
+        help="names of the coordinate columns, with commas between: x,y,z; of lists of 384 numbers: v[384]",
+    )
     parser.add_argument(
         "--metric",
         choices=[name for name in METRICS if name != "minkowski"],
@@ -170,22 +178,26 @@ def _read_sample(arguments: argparse.Namespace) -> Sample:
 
 
 def _sample_files(arguments: argparse.Namespace) -> Sample:
-    columns = [name.strip() for name in arguments.columns.split(",")]
-    if "" in columns or len(set(columns)) < len(columns):
-        raise ArgumentError(
-            f"--columns must be different names with commas between, not {arguments.columns!r}"
-        )
+    columns, lists = _parse_columns(arguments)
     params = RunParams(eps=arguments.eps, seed=arguments.seed)
     metric = get_metric(arguments.metric or "euclidean")
     metric.dimensions(len(columns))
     on_sphere = [metric.full_turn / 4.0, metric.full_turn] if metric.full_turn else None  # as ingest sees it
-    found = sample_files(arguments.files, columns, params.sample_rows, params.seed, on_sphere)
+    draw = partial(
+        sample_files,
+        columns=columns,
+        n_sample=params.sample_rows,
+        largest=on_sphere,
+        lists=lists,
+        has_direction=metric.name == "cosine",
+    )
+    found = draw(arguments.files, seed=params.seed)
     ids = np.arange(len(found.points), dtype=np.int64)
     sample = Sample(ids, found.points, *found[:3], metric, metric.unit, params, first_bad=found.first_bad)
     if not arguments.right:
         return sample
     # by another seed: with the same one, rows of the same numbers would be drawn of both tables
-    others = sample_files(arguments.right, columns, params.sample_rows, params.seed + 1, on_sphere)
+    others = draw(arguments.right, seed=params.seed + 1)
     if not others.n_rows:
         raise DataRefusedError("there are no points in the files of --right")
     return replace(
@@ -196,6 +208,26 @@ def _sample_files(arguments: argparse.Namespace) -> Sample:
         right=others.points,
         n_right=others.n_rows,
     )
+
+
+def _parse_columns(arguments: argparse.Namespace) -> tuple[list[str], dict[str, int]]:
+    """The names of the coordinates in the files, a list's once for each number; the lengths of the lists."""
+    given = [name.strip() for name in arguments.columns.split(",")]
+    names = [_LIST.sub(r"\g<name>", text) for text in given]
+    if "" in given or len({*names}) < len(given):
+        raise ArgumentError(
+            f"--columns must be different names with commas between, not {arguments.columns!r}"
+        )
+    files = [*arguments.files, *(arguments.right or [])]
+    may_be_lists = not any(file.name.removesuffix(".gz").endswith(".csv") for file in files)
+    columns: list[str] = []
+    lists: dict[str, int] = {}
+    for text in given:
+        found = _LIST.fullmatch(text) if may_be_lists else None
+        if found is not None:
+            lists[found["name"]] = int(found["n"])
+        columns += [text] if found is None else [found["name"]] * int(found["n"])
+    return columns, lists
 
 
 def _sample_lake(arguments: argparse.Namespace) -> Sample:

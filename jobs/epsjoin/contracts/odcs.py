@@ -42,6 +42,8 @@ class Column:
     decimals : number of decimals to which the values of a source are rounded; ``None``: they are not.
     form : how a date of a source is written, such as ``MM/dd/yyyy``; empty: as ISO 8601 says.
     max_nodes : of a column of documents: the maximum number of nodes; ``None``: its values are no documents.
+    item : of a number of a list, which the files have in one column: its place there, 0 is the first;
+        ``None``: the column is one of the files.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Column:
     decimals: int | None = None
     form: str = ""
     max_nodes: int | None = None
+    item: int | None = None
 
     @property
     def in_file(self) -> str:
@@ -157,7 +160,7 @@ def _refuse_twice(node: yaml.Node | None) -> None:
             _refuse_twice(value)
 
 
-TYPES = ("integer", "number", "string", "boolean", "date", "time", "timestamp", "object")
+TYPES = ("integer", "number", "string", "boolean", "date", "time", "timestamp", "object", "array")
 """Types of the columns of a source; the standard has more."""
 
 _OF_COLUMNS = ("SchemaElement", "SchemaBaseProperty", "SchemaProperty")

@@ -128,13 +128,18 @@ def _check_readable(source: Source, refuse: Refuse) -> None:
     """Refuse a column whose place in a file is not plain, or that cannot be rounded as it says."""
     seen: dict[str, str] = {}
     for column in source.columns:
+        if column.item is not None and source.format == "csv":
+            refuse(
+                f"column {column.in_file}: csv has no lists; make a column of each number, or files of json "
+                "or parquet"
+            )
         if not is_plain(column.in_file):
             refuse(
                 f"column {column.name}: physicalName {column.in_file!r} has a sign that cannot be printed, "
                 "or a quote after a colon; rename it in the source"
             )
         other = seen.setdefault(column.in_file, column.name)
-        if other != column.name:
+        if other != column.name and not column.item:  # the numbers of a list are in one column
             refuse(f"columns {other} and {column.name} are both column {column.in_file!r} of the files")
         decimals = column.decimals
         if decimals is None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from epsjoin.contracts.conditions import FORMS, Filter, UnknownFormError
+from epsjoin.contracts.lists import expand_lists
 from epsjoin.contracts.matches import Match, check_partner, read_match
 from epsjoin.contracts.names import COLUMN_NAME, SNAKE_CASE
 from epsjoin.contracts.odcs import (
@@ -203,7 +204,7 @@ def load_source(contracts: Path, name: str) -> SourceContract:
     if unknown:
         raise ContractError(f"{file}: unknown customProperties {unknown}; known are {', '.join(CUSTOM)}")
     custom = {**CUSTOM, **given}
-    properties = body["schema"][0].get("properties") or []
+    properties = expand_lists(file, body["schema"][0].get("properties") or [])
     if not isinstance(custom["unit"], str):
         raise ContractError(f"{file}: unit must be a text, not {custom['unit']!r}")
     own = {p["name"]: _own_properties(file, p) for p in properties}
@@ -353,7 +354,14 @@ def _to_source_column(file: Path, body: Mapping[str, Any], own: Mapping[str, Any
     form = str((body.get("logicalTypeOptions") or {}).get("format") or "")
     name = "" if in_file == column.name else in_file
     max_nodes = own["max_nodes"] if own["role"] == ROLE else None
-    return replace(column, physical_name=name, decimals=own["decimals"], form=form, max_nodes=max_nodes)
+    return replace(
+        column,
+        physical_name=name,
+        decimals=own["decimals"],
+        form=form,
+        max_nodes=max_nodes,
+        item=body.get("item"),
+    )
 
 
 def _apply_role(column: Column, role: str) -> Column:

@@ -390,6 +390,7 @@ def _shape_of_column(column: Column, role: str) -> Shape:
         "decimals": column.decimals,
         "format": column.form or None,
         "max_nodes": column.max_nodes,
+        "item": column.item,
     }
     return (
         {name: _plain(getattr(column, name)) for name in names}

@@ -42,11 +42,14 @@ MARKERS = frozenset(
 MAX_ODD = 0.01
 """Largest fraction of the values of a column of numbers that may be something else: bad rows."""
 
-_LIST_OF_NUMBERS = re.compile(r"\[\s*[-+]?[.\d]")
-"""Matches the beginning of a list whose first item is a number."""
+_LIST_OF_NUMBERS = re.compile(r"\[\s*[-+]?[.\d]+[eE\d+-]*[,\s]")
+"""Matches the beginning of a text that is a list whose first item is a number."""
 
 _TYPES = ("integer", "number", "boolean", "date", "timestamp")
 """Types other than string, each before those that it is a special case of."""
+
+_NUMERIC = ("integer", "number")
+"""Kinds of values that are finite numbers."""
 
 _COUNTED = ("integer", "string", "marker", "date")
 """Kinds of values of which it is known how many are distinct."""
@@ -72,6 +75,8 @@ class Guess:
     n_again : of integers or texts: number of values that an earlier record has, too.
     is_unique : whether it has a value in every record, and no value twice.
     unusable : why it cannot be a column of a contract; empty if it can.
+    n_items : of a column of lists of numbers: the length that they have; else 0.
+    is_text_of_lists : whether its texts look like lists of numbers.
     """
 
     name: str
@@ -86,6 +91,8 @@ class Guess:
     n_again: int = 0
     is_unique: bool = False
     unusable: str = ""
+    n_items: int = 0
+    is_text_of_lists: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,6 +119,7 @@ class _Values:
     examples: dict[str, str] = field(default_factory=dict)
     markers: set[str] = field(default_factory=set)
     distinct: set[Any] = field(default_factory=set)
+    lengths: Counter[int] = field(default_factory=Counter)
     minimum: float = math.inf
     maximum: float = -math.inf
     n_missing: int = 0
@@ -239,10 +247,12 @@ def _add(values: _Values, value: Any, classify: Callable[[Any], tuple[str, Any]]
         values.markers.add(typed)
     values.kinds[kind] += 1
     values.examples.setdefault(kind, str(value)[:40])
-    if kind in ("integer", "number"):
+    if kind in _NUMERIC:
         values.minimum, values.maximum = min(values.minimum, typed), max(values.maximum, typed)
     if kind in _COUNTED:
         values.distinct.add(typed)
+    if kind == "list":
+        values.lengths[typed] += 1
 
 
 def _classify_text(text: str) -> tuple[str, Any]:
@@ -257,7 +267,10 @@ def _classify_text(text: str) -> tuple[str, Any]:
 
 
 def _classify_value(value: Any) -> tuple[str, Any]:
-    """The first of the types that a value of JSON or Parquet is one of, and the value; ``other``: of none."""
+    """The first of the types that a value of JSON or Parquet is one of, and the value; ``other``: of none.
+
+    Of a list of numbers it is the length.
+    """
     if isinstance(value, bool):
         return "boolean", value
     if isinstance(value, int) and -(2**63) <= value < 2**63:
@@ -278,6 +291,8 @@ def _classify_value(value: Any) -> tuple[str, Any]:
     if isinstance(value, str):
         kind = _classify_text(value)[0] if value[:1].isdigit() else "string"
         return (kind, value) if kind in ("date", "timestamp") else ("string", value)
+    if isinstance(value, list) and value and all(_classify_value(each)[0] in _NUMERIC for each in value):
+        return "list", len(value)
     return "other", None
 
 
@@ -288,10 +303,11 @@ def _conclude(name: str, values: _Values, n_records: int, is_text: bool) -> Gues
     n_values = sum(kinds.values()) - n_none - kinds["blank"]
     n_numbers = kinds["integer"] + kinds["number"]
     guess = Guess(name, n_missing=values.n_missing)
+    if kinds["list"]:
+        return _conclude_lists(guess, values, n_values)
     if kinds["other"]:
         example = values.examples["other"]
-        remedy = "; make a column of each of its numbers" if _LIST_OF_NUMBERS.match(str(example)) else ""
-        unusable = f"a contract knows no type for its values, such as {example!r}{remedy}"
+        unusable = f"a contract knows no type for its values, such as {example!r}"
         return replace(guess, unusable=unusable)
     for kind, n in (
         ("integer", kinds["integer"]),
@@ -318,11 +334,23 @@ def _conclude(name: str, values: _Values, n_records: int, is_text: bool) -> Gues
         if mixed and not is_text:
             guess.unusable = "its values are of several types"
         guess.n_missing -= kinds["blank"]
+        guess.is_text_of_lists = bool(_LIST_OF_NUMBERS.match(values.examples.get("string", "")))
     guess.minimum, guess.maximum = values.minimum, values.maximum
     counted = sum(kinds[kind] for kind in _COUNTED if kind != "marker" or not guess.markers)
     guess.n_again = counted - len(values.distinct.difference(guess.markers))
     guess.is_unique = len(values.distinct) == n_records and not guess.n_missing and not guess.n_odd
     return guess
+
+
+def _conclude_lists(guess: Guess, values: _Values, n_values: int) -> Guess:
+    """What a column with lists of numbers is: they must be of one length, but for a few."""
+    (n_items, n), *others = values.lengths.most_common(2)
+    if n < (1 - MAX_ODD) * n_values:
+        what = f"of {n_items} and of {others[0][0]} items" if others else "and other values"
+        return replace(guess, unusable=f"it has lists {what}; all must be as long")
+    odd = next((text for kind, text in values.examples.items() if kind != "list"), "")
+    odd = odd or (f"a list of {others[0][0]}" if others else "")
+    return replace(guess, type="array", n_items=n_items, n_odd=n_values - n, odd=odd)
 
 
 def _name_fault(name: str) -> str:

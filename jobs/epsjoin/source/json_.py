@@ -9,6 +9,7 @@ from typing import IO, Any
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source.bounds import BYTE_ORDER_MARK, open_lines
+from epsjoin.source.lists import Splitter
 from epsjoin.source.reasons import refusal
 from epsjoin.source.untyped import FoundColumns, UntypedRecord
 from epsjoin.source.values import Underflow, is_underflow
@@ -63,7 +64,7 @@ class Objects:
         self._source = source
         self._columns = columns
         self._is_start = is_start
-        self._wanted = [column.in_file for column in source.columns]
+        self._splitter = Splitter(source.columns)
 
     def read(self, lines: Iterable[Line]) -> Iterator[UntypedRecord]:
         """Yield the records in the next lines, without a byte-order mark.
@@ -98,7 +99,7 @@ class Objects:
         if new := [key for key in body if key not in self.keys]:
             self._columns.add(key.encode("utf-8", "backslashreplace").decode() for key in new)
             self.keys.update(new)
-        return UntypedRecord(number, raw, [body.get(column) for column in self._wanted])
+        return UntypedRecord(number, raw, *self._splitter.split(body))
 
 
 def require_keys(source: SourceContract, columns: FoundColumns) -> None:

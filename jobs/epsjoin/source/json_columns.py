@@ -18,6 +18,7 @@ from epsjoin.contracts.sources import SourceContract
 from epsjoin.source.blocks import Blocks, OpenSection, count_signs, find_bad, is_utf8, rows_at
 from epsjoin.source.bounds import open_pieces
 from epsjoin.source.json_ import Line, Objects, require_keys
+from epsjoin.source.lists import Splitter, spread_columns
 from epsjoin.source.rules import Flags, Ints, may_be_tiny, type_once, typed_schema
 from epsjoin.source.untyped import Block, FoundColumns, UntypedRecord
 from epsjoin.source.values import from_value
@@ -138,10 +139,16 @@ def _find_all(pattern: re.Pattern[bytes], data: bytes) -> Ints:
 def _to_block(lines: _Lines, source: SourceContract, objects: Objects) -> Block:
     odd = _find_odd(lines)
     values = []
+    names = Splitter(source.columns).names
     may_have_tiny = may_be_tiny(lines.data)
     for rows, table in _parse(lines, odd, source, objects.keys):
-        typed = [_type(source, column, table, may_have_tiny) for column in source.columns]
-        is_odd = np.logical_or.reduce([flags for _, flags in typed])
+        found = {name: table[name].combine_chunks() for name in names if name in table.schema.names}
+        by_name, is_odd = spread_columns(source.columns, found, len(table))
+        typed = [
+            _type(source, column, by_name.get(column.name, pa.nulls(len(table))), may_have_tiny)
+            for column in source.columns
+        ]
+        is_odd = np.logical_or.reduce([is_odd, *(flags for _, flags in typed)])
         odd[rows[is_odd]] = True
         good = pa.table([array for array, _ in typed], schema=typed_schema(source))
         values.append(good.filter(pa.array(~is_odd)) if is_odd.any() else good)
@@ -161,7 +168,11 @@ def _parse(
         data[lines.begins[row] : lines.ends[row]] = b" " * int(lines.ends[row] - lines.begins[row])
     types = {"number": pa.float64(), "integer": pa.int64(), "boolean": pa.bool_()}
     wanted = [column for column in source.columns if column.in_file in keys]
-    schema = pa.schema([(column.in_file, types.get(column.type, pa.string())) for column in wanted])
+    fields = {
+        column.in_file: kind if column.item is None else pa.list_(kind)
+        for column, kind in ((column, types.get(column.type, pa.string())) for column in wanted)
+    }
+    schema = pa.schema(fields.items())
     how = pj.ReadOptions(use_threads=False, block_size=1 << 30), pj.ParseOptions(schema)
     whole = pa.py_buffer(data)
     todo = [np.flatnonzero(~odd)]
@@ -194,13 +205,12 @@ def _parse(
 
 
 def _type(
-    source: SourceContract, column: Column, table: pa.Table, may_have_tiny: bool
-) -> tuple[pa.ChunkedArray | pa.Array, Flags]:
+    source: SourceContract, column: Column, values: pa.Array, may_have_tiny: bool
+) -> tuple[pa.Array, Flags]:
     """The typed values of a column, and which of them are odd."""
-    odd = np.zeros(len(table), bool)
-    if column.in_file not in table.schema.names:
-        return pa.nulls(len(table), SOURCE_TYPES[column.type]), odd
-    values = table[column.in_file].combine_chunks()
+    odd = np.zeros(len(values), bool)
+    if pa.types.is_null(values.type):
+        return values.cast(SOURCE_TYPES[column.type]), odd
     if column.type == "string":
         return pc.if_else(pc.equal(values, ""), None, values), odd
     if column.type in TIMES:

@@ -18,6 +18,7 @@ from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source import bounds
 from epsjoin.source.bounds import check_expansion, parquet_bytes
+from epsjoin.source.lists import Splitter
 from epsjoin.source.reasons import refusal
 from epsjoin.source.untyped import FoundColumns, UntypedRecord
 from epsjoin.source.values import kind_of_error
@@ -46,7 +47,7 @@ def read_parquet(
     row = 0
     try:
         for part in read_parts(stream, name, source, columns):
-            for record in split_rows(part, itertools.count(row + 1)):
+            for record in split_rows(source, part, itertools.count(row + 1)):
                 row += 1
                 yield record
     except (pa.ArrowException, OSError) as error:
@@ -64,7 +65,7 @@ def read_parts(
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DataRefusedError(f"{name}: not a Parquet file: {error}") from error
     columns.add(schema.names)
-    wanted = [column.in_file for column in source.columns]
+    wanted = Splitter(source.columns).names
     columns.require_all(source)
     decoded = parquet_bytes(footer, schema, wanted)
     check_expansion(name, size, decoded)
@@ -84,16 +85,20 @@ def read_parts(
         raise DataRefusedError(f"{name}: broken after {row} rows: {error}") from error
 
 
-def split_rows(part: pa.RecordBatch, numbers: Iterable[int]) -> Iterator[UntypedRecord]:
+def split_rows(
+    source: SourceContract, part: pa.RecordBatch, numbers: Iterable[int]
+) -> Iterator[UntypedRecord]:
     """The rows of a part as records.
 
     Parameters
     ----------
+    source, part : the contract; some rows, in the columns of the file that it names.
     numbers : the number of each row in the file; 1 is the first.
     """
+    splitter = Splitter(source.columns)
     for number, (body, problem) in zip(numbers, to_rows(part), strict=False):
         raw = json.dumps(body, default=str, ensure_ascii=False)
-        yield UntypedRecord(number, raw, list(body.values()) if problem is None else None, problem)
+        yield UntypedRecord(number, raw, *(splitter.split(body) if problem is None else (None, problem)))
 
 
 def _text_lengths(batch: pa.RecordBatch) -> NDArray[np.int64]:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from epsjoin.contracts.conditions import SOURCE_TYPES
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.sources import SourceContract
+from epsjoin.source.lists import is_list_of_numbers, spread_columns
 from epsjoin.source.parquet import read_parts, split_rows
 from epsjoin.source.rules import Flags, Ints, typed_schema
 from epsjoin.source.untyped import Block, FoundColumns, UntypedRecord
@@ -40,14 +41,22 @@ def read_parquet_blocks(
 
 def _to_block(source: SourceContract, part: pa.RecordBatch, row: int) -> Block | Iterator[UntypedRecord]:
     def read_again(rows: Ints) -> Iterator[UntypedRecord]:
-        return split_rows(part.take(pa.array(rows)), (row + rows).tolist())
+        return split_rows(source, part.take(pa.array(rows)), (row + rows).tolist())
 
-    kinds = [(column, part.column(column.in_file)) for column in source.columns]
-    if not all(_is_common(column, values.type) for column, values in kinds):
-        return split_rows(part, range(row, row + part.num_rows))
-    odd = np.logical_or.reduce([_odd(column, values) for column, values in kinds])
-    usable = part.filter(pa.array(~odd)) if odd.any() else part
-    arrays = [_typed(source, column, usable.column(column.in_file)) for column in source.columns]
+    found = dict(zip(part.schema.names, part.columns, strict=True))
+    values, odd = spread_columns(source.columns, found, part.num_rows)
+    are_split = all(
+        is_list_of_numbers(found[column.in_file].type) for column in source.columns if column.item is not None
+    )
+    if not are_split or not all(_is_common(column, values[column.name].type) for column in source.columns):
+        return split_rows(source, part, range(row, row + part.num_rows))
+    for column in source.columns:
+        odd |= _odd(column, values[column.name])
+    kept = pa.array(~odd) if odd.any() else None
+    arrays = [
+        _typed(source, column, each if kept is None else each.filter(kept))
+        for column, each in ((column, values[column.name]) for column in source.columns)
+    ]
     return Block(odd, pa.table(arrays, schema=typed_schema(source)), read_again)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,7 +50,10 @@ def sample_files(
     columns: Sequence[str],
     n_sample: int,
     seed: int = 0,
+    *,
     largest: Sequence[float] | None = None,
+    lists: Mapping[str, int] | None = None,
+    has_direction: bool = False,
 ) -> FileSample:
     """Read all files and keep up to ``n_sample`` of their points.
 
@@ -60,6 +64,9 @@ def sample_files(
     n_sample : maximum number of points to keep.
     seed : seed of the choice; the same files in the same order and the same seed yield the same points.
     largest : of each column, the largest number without its sign; a row with a larger one is bad.
+    lists : of those of the columns that hold lists of numbers, how many each list has; they stand in
+        ``columns`` once for each of these.
+    has_direction : whether points are vectors for the cosine; one without a direction is bad.
 
     Raises
     ------
@@ -80,7 +87,8 @@ def sample_files(
     limit = np.inf
     n_rows = n_left_out = n_bad = 0
     first_bad = ""
-    for file, batch in _read(files, columns, largest or [math.inf] * len(columns)):
+    metric = "cosine" if has_direction else "euclidean"
+    for file, batch in _read(files, columns, largest or [math.inf] * len(columns), lists or {}, metric):
         if batch.refused and not n_bad:
             kind = "row" if format_of(file) == "parquet" else "line"
             first_bad = f"{file}: {kind} {batch.refused[0].line}: {batch.refused[0].reason}"
@@ -110,17 +118,27 @@ def _keep_smallest(
 
 
 def _read(
-    files: Sequence[Path], columns: Sequence[str], largest: Sequence[float]
+    files: Sequence[Path],
+    columns: Sequence[str],
+    largest: Sequence[float],
+    lists: Mapping[str, int],
+    metric: str,
 ) -> Iterator[tuple[Path, Batch]]:
     # the columns of a contract have names that need no quotes; those of a file may be anything
     names = tuple(f"axis_{i}" for i in range(len(columns)))
+    items = {given: count() for given in lists}
     typed = tuple(
-        Column(name, "number", physical_name=given, minimum=-most, maximum=most)
-        if most < math.inf
-        else Column(name, "number", physical_name=given)
+        Column(
+            name,
+            "number",
+            physical_name=given,
+            minimum=-most if most < math.inf else None,
+            maximum=most if most < math.inf else None,
+            item=next(items[given]) if given in items else None,
+        )
         for name, given, most in zip(names, columns, largest, strict=True)
     )
-    source = SourceContract("estimate", "", "", typed, coordinates=names, optional=names)
+    source = SourceContract("estimate", "", "", typed, coordinates=names, optional=names, metric=metric)
     for file in files:
         of_format = replace(source, format=format_of(file))
         try:

@@ -113,7 +113,7 @@ class FoundColumns:
         DataRefusedError
             A column is missing or occurs more than once.
         """
-        missing = [name for name in wanted if name not in self.names]
+        missing = [name for name in dict.fromkeys(wanted) if name not in self.names]
         if missing:
             are_optional = all(name in optional for name in missing)
             advice = "; one that is not required must be there, too, and may be empty" if are_optional else ""
