@@ -65,14 +65,14 @@ def test_chain__of_embeddings_is_that_of_scikit_learn_and_leaves_out_what_has_no
 ) -> None:
     """The vectors are lists in one column of Parquet, in float32, as embeddings are."""
     random = np.random.default_rng(2)
-    topics = random.random((12, 24))
-    rows = topics[random.integers(0, 12, 900)] + random.normal(size=(900, 24)) * 0.05
+    topics = random.random((12, 40))
+    rows = topics[random.integers(0, 12, 900)] + random.normal(size=(900, 40)) * 0.05
     rows *= random.uniform(0.1, 50.0, (900, 1))  # of a vector its length says nothing
     rows[7] = 0.0
     rows = rows.astype(np.float32).astype(np.float64)
     lists = pa.array(rows.tolist(), pa.list_(pa.float32()))
     pq.write_table(pa.table({"id": range(900), "vector": lists}), tmp_path / "snapshot.parquet")
-    columns = [key(), list_of_coordinates("vector", 24)]
+    columns = [key(), list_of_coordinates("vector", 40)]
     given = {"eps": 0.005, "min_pts": 5}
     files = {"path": "snapshot.parquet", "format": "parquet"}
     job = make_job(columns, **files, metric="cosine", max_quarantine_share=0.5, params=given)
@@ -82,6 +82,7 @@ def test_chain__of_embeddings_is_that_of_scikit_learn_and_leaves_out_what_has_no
     assert raw.startswith('{"id": 7, "vector": [0.0, 0.0')
 
     ids, points = np.delete(np.arange(900), 7), np.delete(rows, 7, axis=0)
+    assert column(job, "join_plan", "run", "kind")[0].tolist() == ["blocks"]
     expected = epsjoin.self_join(points, given["eps"], "cosine")
     assert len(expected.left) > 1000
     pairs = content(job, "pairs")

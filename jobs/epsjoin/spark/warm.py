@@ -40,7 +40,7 @@ from epsjoin.local.plan.projection import choose_projection, simple_projection
 from epsjoin.params import CUTS
 from epsjoin.spark.join.pairs import PAIRS
 from epsjoin.spark.join.parts import Part, make_joiner
-from epsjoin.spark.join.replicas import REPLICAS
+from epsjoin.spark.join.replicas import REPLICAS, replicas_read_by
 from epsjoin.spark.join.replicate import make_encoder
 from epsjoin.spark.neighbours.nearest import scan_task
 from epsjoin.spark.reading import Reading
@@ -67,7 +67,7 @@ def warm(folder: Path) -> int:
         of_replicas, of_pairs = schemas.parse_ddl(REPLICAS), schemas.parse_ddl(PAIRS)
         replicas = Target("replicas", f"{location}/replicas", of_replicas, ("part",), {"run": "warm"})
         reading = Reading(("x", "y"), 2, is_checked=True)
-        encode = make_encoder(plan.to_json(), reading, replicas)
+        encode = make_encoder(plan.to_json(), replicas_read_by(reading), replicas)
         # two files in a part, as two tasks leave them
         halves = [ids[: N_POINTS // 2], ids[N_POINTS // 2 :]]
         files = [

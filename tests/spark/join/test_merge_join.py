@@ -25,7 +25,7 @@ from epsjoin.local.plan.planner import plan_join
 from epsjoin.spark import tasks
 from epsjoin.spark.job import Job
 from epsjoin.spark.join import merge_join, parts, replicate
-from epsjoin.spark.join.replicas import REPLICAS
+from epsjoin.spark.join.replicas import REPLICAS, replicas_read_by
 from epsjoin.spark.join.replicate import make_encoder
 from epsjoin.spark.reading import Reading
 from tests import open_sets
@@ -156,7 +156,7 @@ def test_make_joiner__counts_the_start_of_the_kernels_apart(
         Target(name, (tmp_path / name).as_uri(), schemas.parse_ddl(ddl), partitioned, {"run": RUN})
         for name, ddl, partitioned in (("replicas", REPLICAS, ("part",)), ("pairs", parts.PAIRS, ()))
     )
-    encode = make_encoder(plan.to_json(), Reading(("x", "y"), 2, is_checked=True), replicas)
+    encode = make_encoder(plan.to_json(), replicas_read_by(Reading(("x", "y"), 2, is_checked=True)), replicas)
     (encoded,) = tasks.reports_of(encode([pa.record_batch({"id": ids, "point": to_binary(points)})]))
     join_part, now, takes = parts.join_part, [0.0], iter([8.0, 0.5])
 

@@ -8,15 +8,19 @@ every row goes to all tasks of its block. A row is in one block, so two rows mee
 
 from __future__ import annotations
 
+import base64
+import json
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Floats32, Ints, Points
 from epsjoin.kernels.join.cuts import hash_to_unit
-from epsjoin.local.metric import Metric
+from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.costs import (
     BLOCK_NS_PER_BYTE,
     BLOCK_NS_PER_TASK,
@@ -27,6 +31,9 @@ from epsjoin.local.plan.costs import (
 )
 from epsjoin.local.plan.join_plan import ExpectedParts
 from epsjoin.local.product.rows import FilterSpace, embed, filter_rows
+
+BLOCKS = "blocks"
+"""The kind of these plans, beside the kinds of cuts."""
 
 
 class Cells(NamedTuple):
@@ -115,6 +122,68 @@ class BlockPlan:
     survivors: float
 
     @property
+    def kind(self) -> str:
+        """``BLOCKS``."""
+        return BLOCKS
+
+    def get_metric(self) -> Metric:
+        """Return the plan's metric."""
+        return self.metric
+
+    def to_json(self) -> str:
+        """Write the plan as one JSON object; :meth:`from_json` reads the same plan, bit for bit."""
+        arrays = {
+            "centre": self.space.centre,
+            "axes": self.space.axes,
+            **self.cells._asdict(),
+            **{name: getattr(self, name) for name in _ARRAYS},
+        }
+        return json.dumps(
+            {
+                "kind": BLOCKS,
+                "metric": self.metric.name,
+                "radius": self.space.radius,
+                **{name: getattr(self, name) for name in _NUMBERS},
+                **{name: _to_text(array) for name, array in arrays.items()},
+            },
+            allow_nan=False,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> BlockPlan:
+        """Read the plan that :meth:`to_json` wrote.
+
+        Raises
+        ------
+        ArgumentError
+            The text is no such plan.
+        """
+        try:
+            read = json.loads(text)
+            arrays: dict[str, Any] = {
+                name: _from_text(read[name]) for name in ("centre", "axes", *Cells._fields, *_ARRAYS)
+            }
+            return cls(
+                metric=get_metric(read["metric"]),
+                space=FilterSpace(arrays["centre"], read["radius"], arrays["axes"]),
+                cells=Cells(*(arrays[name] for name in Cells._fields)),
+                **{name: arrays[name] for name in _ARRAYS},
+                **{name: read[name] for name in _NUMBERS},
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ArgumentError(f"this is no plan of blocks: {error}") from error
+
+    @property
+    def dimensions(self) -> int:
+        """Coordinates of a point."""
+        return len(self.space.centre)
+
+    @property
+    def n_blocks(self) -> int:
+        """Number of blocks."""
+        return len(self.block_rows)
+
+    @property
     def n_parts(self) -> int:
         """Number of tasks, which are the parts of this join."""
         return len(self.tasks)
@@ -147,6 +216,16 @@ class BlockPlan:
         return float(self.parts.rows.sum())
 
     @property
+    def expected_part_rows(self) -> float:
+        """Rows of the largest task."""
+        return float(self.parts.rows.max())
+
+    @property
+    def expected_candidates(self) -> float:
+        """Pairs of rows that are multiplied."""
+        return float(self.products.sum())
+
+    @property
     def expected_seconds(self) -> float:
         """Seconds of one core, by the costs of :mod:`epsjoin.local.plan.costs`."""
         return float(self.parts.seconds.sum())
@@ -176,3 +255,22 @@ class BlockPlan:
         of_cell = self.buckets[int(is_right), cell]
         bucket: Ints = (hash_to_unit(ids) * of_cell).astype(np.int64)
         return np.asarray(first[int(is_right), cell] + bucket)
+
+
+_ARRAYS = ("buckets", "tasks", "block_rows", "fractions")
+_NUMBERS = ("eps", "row_bytes", "sent_bytes", "expected_pairs", "survivors")
+
+
+def _to_text(array: NDArray[Any]) -> dict[str, Any]:
+    """An array in JSON: its bytes, little-endian, in base 64."""
+    little = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
+    return {
+        "type": little.dtype.str,
+        "shape": array.shape,
+        "base64": base64.b64encode(little.tobytes()).decode(),
+    }
+
+
+def _from_text(read: dict[str, Any]) -> NDArray[Any]:
+    data = np.frombuffer(base64.b64decode(read["base64"], validate=True), np.dtype(read["type"]))
+    return data.astype(data.dtype.newbyteorder("=")).reshape(read["shape"])

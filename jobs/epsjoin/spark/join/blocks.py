@@ -1,7 +1,8 @@
-"""The join of frames in many dimensions by pairs of blocks, each of which a task multiplies.
+"""Joins in many dimensions by pairs of blocks, each of which a task multiplies.
 
-Rows travel as they are, float32 as float32, through one shuffle: each to all tasks of its block. What a task
-does is :func:`epsjoin.local.product.sweep.sweep_products`.
+Rows of frames travel as they are, float32 as float32, through one shuffle: each to all tasks of its block. Of
+a run the table ``replicas`` has each row once, by blocks, and a task reads the files of two. What a task does
+is :func:`epsjoin.local.product.sweep.sweep_products`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from epsjoin.local.sweep.sweeping import Counters, SweepOptions
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task, stream_batch, to_ipc
 from epsjoin.spark.join.pairs import BATCH_PAIRS, PAIRS, check_limit, to_batch
-from epsjoin.spark.join.replicas import FLUSH_BYTES
+from epsjoin.spark.join.replicas import FLUSH_BYTES, KEY_COLUMNS, Replicate
 from epsjoin.spark.join.shuffle import REPLICA_STREAMS, read_part
 from epsjoin.spark.points import Points
 from epsjoin.spark.reading import Reading
@@ -117,6 +118,28 @@ def _to_tasks(plan: BlockPlan, held: dict[int, list[pa.RecordBatch]]) -> Iterato
         for begin in range(0, len(to), at_once):
             some = to[begin : begin + at_once]
             yield stream_batch("part", some, [stream] * len(some), [None] * len(some))
+
+
+def rows_of_blocks(reading: Reading) -> Replicate:
+    """Make the function that yields the rows of ``replicas`` block by block: each of its points once."""
+
+    def replicas(
+        batch: pa.RecordBatch, plan: BlockPlan, counters: dict[str, float]
+    ) -> Iterator[tuple[int, pa.Table]]:
+        ids, points = reading.of_dimensions(plan.dimensions).coordinates(batch)
+        counters["points"] += len(ids)
+        counters["rows"] += len(ids)
+        for block, rows in _by_block(plan, ids, points, is_right=False):
+            keys = {name: pa.nulls(len(rows), column.type) for name, column in KEY_COLUMNS.items()}
+            yield block, pa.table({"id": rows["id"], **keys, "point": rows["point"]})
+
+    return replicas
+
+
+def mark_block(batches: Iterable[pa.RecordBatch], block: int) -> Iterator[pa.RecordBatch]:
+    """Add the number of their block to rows of ``replicas``."""
+    for batch in batches:
+        yield batch.append_column("block", pa.repeat(pa.scalar(block, pa.int32()), batch.num_rows))
 
 
 def make_joiner(plan: BlockPlan, n_points: int, max_pairs: int, *, raises: bool) -> Task:

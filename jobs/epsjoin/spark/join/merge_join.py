@@ -12,7 +12,7 @@ from epsjoin.lake import slices, targets, transactions
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.targets import Target
-from epsjoin.local.plan.join_plan import JoinPlan
+from epsjoin.local.plan.stored import read_plan
 from epsjoin.local.progressive.running import RunningEstimate
 from epsjoin.pipeline import joined_table
 from epsjoin.spark.job import Job
@@ -77,7 +77,7 @@ def _join_all(job: Job, where: Slice, plan_row: Mapping[str, Any], into: Target)
         said = f"{so_far}, and {describe(estimate)} pairs are expected now"
         return _explain_too_many(job, plan_row["eps"], estimate.pairs or 0.0, said, fitting_eps)
 
-    plan = JoinPlan.from_json(plan_row["plan"])
+    plan = read_plan(plan_row["plan"])
     return join_files(job.spark, replicas, work, plan, PairsTable(into), job.params.max_pairs, refuse)
 
 

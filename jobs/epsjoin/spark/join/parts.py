@@ -19,11 +19,14 @@ from epsjoin.lake.parquet import File
 from epsjoin.lake.schemas import parse_ddl
 from epsjoin.lake.targets import Target
 from epsjoin.local.join.parts import join_part
+from epsjoin.local.plan.blocks import BlockPlan
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.keys import Keys
+from epsjoin.local.plan.stored import read_plan
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import Counters
 from epsjoin.spark import tasks
+from epsjoin.spark.join.blocks import join_task, mark_block
 from epsjoin.spark.join.pairs import BATCH_PAIRS, PAIRS, check_limit, leave_out, to_batch
 from epsjoin.spark.join.pairs_table import PairsTable
 from epsjoin.spark.join.replicas import KEY_COLUMNS, REPLICAS
@@ -41,7 +44,7 @@ _STARTING_ROWS = 64
 
 
 class Part(NamedTuple):
-    """A part and the files of its replicas."""
+    """A part and the files of its replicas; of pairs of blocks, those of both."""
 
     number: int
     files: list[File]
@@ -55,7 +58,7 @@ def join_files(
     spark: SparkSession,
     replicas: Sequence[File],
     work: Joiner,
-    plan: JoinPlan,
+    plan: JoinPlan | BlockPlan,
     table: PairsTable,
     max_pairs: int,
     refuse: Refuse,
@@ -74,10 +77,7 @@ def join_files(
     TableError
         Rows were lost on the way.
     """
-    by_part: dict[int, list[File]] = defaultdict(list)
-    for file in replicas:
-        by_part[int(file.partition["part"])].append(file)
-    parts = [Part(number, mine) for number, mine in by_part.items()]
+    parts = _list_parts(replicas, plan)
     parts.sort(key=lambda part: (-sum(file.size for file in part.files), part.number))
     rows = [sum(file.rows for file in part.files) for part in parts]
     numbers = [part.number for part in parts]
@@ -90,6 +90,21 @@ def join_files(
     found = [sum(file.rows for file in report.files) for report in reports]
     written.counters.update(running.counters(found))
     return written
+
+
+def _list_parts(replicas: Sequence[File], plan: JoinPlan | BlockPlan) -> list[Part]:
+    """List the parts that have rows; of two blocks of a part both must, or there is nothing to join."""
+    stored: dict[int, list[File]] = defaultdict(list)
+    for file in replicas:
+        stored[int(file.partition["part"])].append(file)
+    if isinstance(plan, JoinPlan):
+        return [Part(number, files) for number, files in stored.items()]
+    tasks_of = ((number, {*blocks}) for number, blocks in enumerate(plan.tasks.tolist()))
+    return [
+        Part(number, [file for block in sorted(blocks) for file in stored[block]])
+        for number, blocks in tasks_of
+        if blocks <= stored.keys()
+    ]
 
 
 def join_frame(
@@ -139,17 +154,15 @@ def make_joiner(
     """
 
     def join(part: Part) -> Iterator[pa.RecordBatch]:
-        plan = JoinPlan.from_json(plan_json)
-        of_replicas = parse_ddl(REPLICAS)
-        columns = pa.schema([of_replicas.field(name) for name in ("id", plan.key.column, "point")])
+        plan = read_plan(plan_json)
         report = tasks.TaskReport()
         began = time.perf_counter()
-        rows = (
-            batch for file in part.files for batch in parquet.stream_file(replicas, file, columns, BATCH_ROWS)
-        )
         counters: dict[str, int] = {"rows": 0, "pairs": 0}
-        read = report.timed(rows, "reading")
-        found = _join_batches(read, part.number, plan, max_pairs, counters, report)
+        read = report.timed(_read_rows(replicas, part, plan), "reading")
+        if isinstance(plan, BlockPlan):
+            found = join_task(read, part.number, plan, max_pairs, counters)
+        else:
+            found = _join_batches(read, part.number, plan, max_pairs, counters, report)
         left_out: dict[str, float] = {}
         others = leave_out(first, found, left_out)
         written = report.write(pairs, report.timed(others, "joining"))
@@ -162,6 +175,16 @@ def make_joiner(
         yield report.to_batch()
 
     return join
+
+
+def _read_rows(replicas: str, part: Part, plan: JoinPlan | BlockPlan) -> Iterator[pa.RecordBatch]:
+    """Read the columns of a part's files that its join needs; of blocks each row says in which it is."""
+    of_replicas = parse_ddl(REPLICAS)
+    key = [plan.key.column] if isinstance(plan, JoinPlan) else []
+    columns = pa.schema([of_replicas.field(name) for name in ("id", *key, "point")])
+    for file in part.files:
+        batches = parquet.stream_file(replicas, file, columns, BATCH_ROWS)
+        yield from batches if key else mark_block(batches, int(file.partition["part"]))
 
 
 class SortedRows(NamedTuple):

@@ -59,11 +59,19 @@ def expectation(job: Job, points: Points, sample: Floats | None = None) -> Expec
     return Expectation(few, points.n, metric, params.seed, params.sample_rows)
 
 
-def plan_run(job: Job, points: Points, eps: float) -> JoinPlan:
+class RunPlan(NamedTuple):
+    """The plan of a run's join, and the number of points that it was made from."""
+
+    plan: JoinPlan | BlockPlan
+    sample_rows: int
+
+
+def plan_run(job: Job, points: Points, eps: float) -> RunPlan:
     """Plan the join of a run's points on a sample of them, and refuse it where it would be too large.
 
-    The number of parts follows from the number of points, never from the cluster: a re-run elsewhere makes
-    the same plan.
+    In many dimensions it goes by pairs of blocks, where that costs less than sweeps, unless a number of parts
+    or regular cuts are asked for. The number of parts follows from the number of points, never from the
+    cluster: a re-run elsewhere makes the same plan.
 
     Raises
     ------
@@ -74,19 +82,29 @@ def plan_run(job: Job, points: Points, eps: float) -> JoinPlan:
     cuts = cuts_of(params, points.n, len(source.axes))
     ids, sample = points.sample(cuts.sample_rows, params.seed)
     expected = expectation(job, points, sample).refuse_too_many(eps, params.max_pairs, source.unit)
-    metric, ranges = get_metric(source.point_metric), in_ranges(_MAX_THREADS, are_long=True)
-    plan = plan_join(sample, ids, points.n, eps, metric, cuts, expected.pairs, ranges=ranges)
-    plan = replace(plan, parts=expect_parts(plan, sample, ids, points.n))
-    cuts_in_words = f"{_describe_cuts(plan)}, {counted(plan.n_parts, 'part')}"
+    metric = get_metric(source.point_metric)
+    plan: JoinPlan | BlockPlan | None = None
+    if params.cuts == "planned" and params.n_parts is None:
+        chosen = _choose_products([sample], [points.n], eps, metric)
+        if chosen is not None:
+            worker_bytes = params.worker_memory_mb << 20
+            plan = _plan_products(chosen, eps, metric, 8, worker_bytes, expected.pairs)
+    if plan is None:
+        ranges = in_ranges(_MAX_THREADS, are_long=True)
+        cut = plan_join(sample, ids, points.n, eps, metric, cuts, expected.pairs, ranges=ranges)
+        plan = replace(cut, parts=expect_parts(cut, sample, ids, points.n))
     say(
-        f"replicate: eps {in_unit(eps, source.unit)}, {cuts_in_words}; expected: "
+        f"replicate: eps {in_unit(eps, source.unit)}, {_describe_parts(plan)}; expected: "
         f"{counted(plan.expected_rows, 'row')}, {counted(plan.expected_pairs, 'pair')}"
     )
-    return plan
+    return RunPlan(plan, len(sample))
 
 
-def _describe_cuts(plan: JoinPlan) -> str:
-    return f"{plan.kind} cuts" if plan.rule is None else f"{plan.kind} cuts ({plan.rule})"
+def _describe_parts(plan: JoinPlan | BlockPlan) -> str:
+    if isinstance(plan, BlockPlan):
+        return f"{counted(plan.n_blocks, 'block')}, {counted(plan.n_parts, 'part')}: pairs of blocks"
+    cuts = f"{plan.kind} cuts" if plan.rule is None else f"{plan.kind} cuts ({plan.rule})"
+    return f"{cuts}, {counted(plan.n_parts, 'part')}"
 
 
 def plan_frames(
@@ -166,21 +184,52 @@ def plan_block_join(
     ArgumentError, BudgetError
         As :func:`similarity_join`. BudgetError also where there would be too many pairs of blocks.
     """
-    coordinates = [points for _, points in samples]
-    is_wide = coordinates[0].shape[1] >= MIN_DIMENSIONS and min(map(len, coordinates)) > 1
-    if not is_wide or np.ndim(eps) > 0 or not has_products(metric):
+    if np.ndim(eps) > 0:
         return None
     threshold = metric.check_eps(eps)
+    coordinates = [points for _, points in samples]
+    chosen = _choose_products(coordinates, n_rows, threshold, metric)
+    if chosen is None:
+        return None
     of_right = (None, 0) if len(samples) == 1 else (coordinates[1], n_rows[1])
-    tables = Tables(coordinates[0], of_right[0], n_rows[0], of_right[1])
+    pairs = Expectation(coordinates[0], n_rows[0], metric, cuts.seed, cuts.sample_rows, None, *of_right)
     with one_thread():
-        way = choose_way(tables, threshold, metric)
-        if not isinstance(way, ProductPlan):
-            return None
-        pairs = Expectation(coordinates[0], n_rows[0], metric, cuts.seed, cuts.sample_rows, None, *of_right)
         expected = pairs.refuse_too_many(threshold, max_pairs).pairs
-        worker_bytes = RunParams().worker_memory_mb << 20
-        return plan_blocks(tables, way, threshold, metric, coordinate_bytes, worker_bytes, expected)
+    worker_bytes = RunParams().worker_memory_mb << 20
+    return _plan_products(chosen, threshold, metric, coordinate_bytes, worker_bytes, expected)
+
+
+class _Products(NamedTuple):
+    """Samples of what is joined by products, and the filter rows."""
+
+    tables: Tables
+    way: ProductPlan
+
+
+def _choose_products(
+    samples: Sequence[Floats], n_rows: Sequence[int], eps: float, metric: Metric
+) -> _Products | None:
+    """Choose products for points of one set, or of two; None where there are none, or a sweep costs less."""
+    is_wide = samples[0].shape[1] >= MIN_DIMENSIONS and min(map(len, samples)) > 1
+    if not is_wide or not has_products(metric):
+        return None
+    left, right = (samples[0], None) if len(samples) == 1 else samples
+    tables = Tables(left, right, n_rows[0], 0 if right is None else n_rows[1])
+    with one_thread():
+        way = choose_way(tables, eps, metric)
+    return _Products(tables, way) if isinstance(way, ProductPlan) else None
+
+
+def _plan_products(
+    chosen: _Products,
+    eps: float,
+    metric: Metric,
+    coordinate_bytes: int,
+    worker_bytes: int,
+    expected_pairs: float,
+) -> BlockPlan:
+    with one_thread():
+        return plan_blocks(*chosen, eps, metric, coordinate_bytes, worker_bytes, expected_pairs)
 
 
 def plan_samples(

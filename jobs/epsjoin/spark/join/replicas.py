@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -50,8 +50,11 @@ KEY_COLUMNS = {
 Carry = Callable[[NDArray[np.bool_]], NDArray[np.float64]]
 """Function that makes the values that go with points, (n, w), of whether each has several replicas."""
 
-Replicate = Callable[[pa.RecordBatch, JoinPlan, dict[str, float]], Iterator[tuple[int, pa.Table]]]
-"""Function that yields the replicas of a batch of rows, as :func:`replicas_of` does of points."""
+Replicate = Callable[[pa.RecordBatch, Any, dict[str, float]], Iterator[tuple[int, pa.Table]]]
+"""Function that yields the replicas of a batch of rows, as :func:`replicas_of` does of points.
+
+It takes plans of one kind, a ``JoinPlan`` or a ``BlockPlan``.
+"""
 
 
 Spread = Callable[[NDArray[np.float64], NDArray[np.int64], JoinPlan], Replicas]

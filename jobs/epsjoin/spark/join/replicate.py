@@ -13,17 +13,19 @@ from epsjoin.lake import slices, targets, transactions
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.parquet import File
 from epsjoin.lake.targets import Target
+from epsjoin.local.plan.blocks import BlockPlan
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.sizes import REPLICA_ROW_BYTES
+from epsjoin.local.plan.stored import read_plan
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.job import Job
 from epsjoin.spark.join.base import Increment, find_increment
-from epsjoin.spark.join.plan import plan_run
-from epsjoin.spark.join.replicas import FLUSH_BYTES, hold_by_part, new_report, replicas_read_by
+from epsjoin.spark.join.blocks import rows_of_blocks
+from epsjoin.spark.join.plan import RunPlan, plan_run
+from epsjoin.spark.join.replicas import FLUSH_BYTES, Replicate, hold_by_part, new_report, replicas_read_by
 from epsjoin.spark.join.shuffle import REPLICA_STREAMS, make_sender, read_streams
 from epsjoin.spark.points import Points, stored_points
-from epsjoin.spark.reading import Reading
 from epsjoin.spark.rows import FrameRows
 from epsjoin.spark.write import Written
 
@@ -57,7 +59,8 @@ def run(job: Job, max_files: int = MAX_FILES) -> dict[str, float]:
     say(f"replicate: all points are joined: {found}")
     points = stored_points(job)
     n_points = points.n
-    plan = plan_run(job, points, eps)
+    planned = plan_run(job, points, eps)
+    plan = planned.plan
     replicas = inputs.slice("replicas", join_plan=plan.to_json())
     into = targets.target_of(job.lake, replicas)
     by_task = n_files(points, plan) <= max_files
@@ -79,24 +82,40 @@ def run(job: Job, max_files: int = MAX_FILES) -> dict[str, float]:
     slices.write_slice(
         job.lake,
         inputs.slice("join_plan"),
-        slices.table_of(job.lake, "join_plan", [{**_plan_row(plan, n_points), "why": found}]),
+        slices.table_of(job.lake, "join_plan", [{**_plan_row(planned, n_points), "why": found}]),
     )
     say(f"replicate: {counted(counters['rows'], 'row')}, {counters['rows'] / n_points:.2f} per point")
     return {
         **counters,
         "parts": plan.n_parts,
-        "expected_rows": plan.expected_rows,
+        "expected_rows": expected_replicas(plan),
         "bytes": sum(file.size for file in written.files),
     }
 
 
-def n_files(points: Points, plan: JoinPlan) -> float:
+def expected_replicas(plan: JoinPlan | BlockPlan) -> float:
+    """Return the expected number of rows of ``replicas``: a block is stored once, whatever tasks read it."""
+    return float(plan.block_rows.sum()) if isinstance(plan, BlockPlan) else plan.expected_rows
+
+
+def _n_stored(plan: JoinPlan | BlockPlan) -> int:
+    """Return the number of values of the column ``part`` of ``replicas``: parts, or blocks."""
+    return plan.n_blocks if isinstance(plan, BlockPlan) else plan.n_parts
+
+
+def n_files(points: Points, plan: JoinPlan | BlockPlan) -> float:
     """Return the expected maximum number of files of replicas: one for each part whenever a task writes."""
-    n_bytes = plan.expected_rows * (8 * plan.dimensions + REPLICA_ROW_BYTES)
-    return plan.n_parts * (points.n_splits + n_bytes / FLUSH_BYTES)
+    n_bytes = expected_replicas(plan) * (8 * plan.dimensions + REPLICA_ROW_BYTES)
+    return _n_stored(plan) * (points.n_splits + n_bytes / FLUSH_BYTES)
 
 
-def encode(points: Points, plan: JoinPlan, into: Target) -> Written:
+def _replicas_by(plan: JoinPlan | BlockPlan, points: Points) -> Replicate:
+    """Make the function that yields the replicas of batches of points by plans of this kind."""
+    read = rows_of_blocks if isinstance(plan, BlockPlan) else replicas_read_by
+    return read(points.reading)
+
+
+def encode(points: Points, plan: JoinPlan | BlockPlan, into: Target) -> Written:
     """Let the tasks write the replicas of all points: a file of each task for each part, or a few.
 
     Raises
@@ -106,14 +125,14 @@ def encode(points: Points, plan: JoinPlan, into: Target) -> Written:
     TableError
         Rows were lost on the way.
     """
-    return _check_written(points.rows.run(make_encoder(plan.to_json(), points.reading, into)))
+    return _check_written(points.rows.run(make_encoder(plan.to_json(), _replicas_by(plan, points), into)))
 
 
-def _encode_by_part(points: Points, plan: JoinPlan, into: Target) -> Written:
+def _encode_by_part(points: Points, plan: JoinPlan | BlockPlan, into: Target) -> Written:
     """Do as :func:`encode`, but write one file for each part, after a shuffle of Arrow IPC streams."""
-    sender = make_sender(plan.to_json(), replicas_read_by(points.reading), None, refuses=True)
+    sender = make_sender(plan.to_json(), _replicas_by(plan, points), None, refuses=True)
     streams = points.rows.map(sender, REPLICA_STREAMS)
-    by_part = FrameRows(streams.repartitionById(plan.n_parts, "part"))
+    by_part = FrameRows(streams.repartitionById(_n_stored(plan), "part"))
     return _check_written(by_part.run(_make_part_writer(into)))
 
 
@@ -131,16 +150,18 @@ def _check_written(reported: Iterable[pa.RecordBatch]) -> Written:
     return written
 
 
-def _plan_row(plan: JoinPlan, n_points: int) -> dict[str, object]:
+def _plan_row(planned: RunPlan, n_points: int) -> dict[str, object]:
+    plan = planned.plan
+    rule = plan.rule if isinstance(plan, JoinPlan) else None
     return {
         "kind": plan.kind,
-        "split_rule": None if plan.rule is None else str(plan.rule),
+        "split_rule": None if rule is None else str(rule),
         "eps": plan.eps,
-        "metric": plan.metric,
+        "metric": plan.get_metric().name,
         "n_parts": plan.n_parts,
-        "sample_rows": plan.sample_rows,
+        "sample_rows": planned.sample_rows,
         "n_points": n_points,
-        "expected_rows": plan.expected_rows,
+        "expected_rows": expected_replicas(plan),
         "expected_candidates": plan.expected_candidates,
         "expected_pairs": plan.expected_pairs,
         "plan": plan.to_json(),
@@ -177,12 +198,16 @@ def _make_part_writer(into: Target) -> Task:
     return write
 
 
-def make_encoder(plan_json: str, reading: Reading, into: Target) -> Task:
-    """Make the work of a task that writes the replicas of its points, and yields one report."""
+def make_encoder(plan_json: str, replicas_of: Replicate, into: Target) -> Task:
+    """Make the work of a task that writes the replicas of its points, and yields one report.
+
+    Parameters
+    ----------
+    replicas_of : makes them of a batch of rows, by plans of this kind.
+    """
 
     def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        plan = JoinPlan.from_json(plan_json)
-        replicas_of = replicas_read_by(reading)
+        plan = read_plan(plan_json)
         report = new_report()
         replicas = (
             report.timed(replicas_of(batch, plan, report.counters), "encoding")

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from epsjoin.errors import BudgetError
 from epsjoin.local.plan.join_plan import JoinPlan
+from epsjoin.local.plan.stored import read_plan
 from epsjoin.spark import tasks
 from epsjoin.spark.arrow import Task, from_ipc_column, stream_batch, to_ipc
 from epsjoin.spark.join.replicas import Replicate, hold_by_part, new_report, replicas_read_by
@@ -41,12 +42,12 @@ def make_sender(plan_json: str, replicas: Replicate, is_right: bool | None, *, r
 
     Parameters
     ----------
-    replicas : makes them of a batch of rows.
+    replicas : makes them of a batch of rows, by plans of this kind.
     refuses : whether too small a budget is written to the task's report; otherwise the task fails.
     """
 
     def send(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        plan = JoinPlan.from_json(plan_json)
+        plan = read_plan(plan_json)
         report = new_report()
         try:
             for held in hold_by_part(replicas(batch, plan, report.counters) for batch in batches):

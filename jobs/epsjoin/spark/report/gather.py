@@ -20,8 +20,9 @@ from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.names import count_names
 from epsjoin.local.metric import get_metric
 from epsjoin.local.neighbours.from_pairs import Neighbours
-from epsjoin.local.plan.join_plan import JoinPlan
+from epsjoin.local.plan.blocks import BlockPlan
 from epsjoin.local.plan.sizes import WORKER_BYTES, row_bytes
+from epsjoin.local.plan.stored import read_plan
 from epsjoin.pipeline import TABLES, tables_up_to
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.epsilon.k_distances import PairCounts, k_distances, other_eps
@@ -154,7 +155,7 @@ def _gather_join(job: Job, of: Mapping[str, Slice], plan: Row, counters: Mapping
     """Gather what the join was planned to do and has done; fields of ``Findings``."""
     candidates = counters.get("merge_join", {}).get("candidates")
     return {
-        "plan": _describe_plan(job, plan),
+        "plan": _describe_plan(plan),
         "n_replicas": slices.count_rows(job.lake, of["replicas"]),
         "n_candidates": None if candidates is None else int(candidates),
         "n_pairs": slices.count_rows(job.lake, of["pairs"]),
@@ -202,17 +203,17 @@ def _read_guard(lake: Lake, where: Slice) -> list[dict[str, Any]]:
         return []
 
 
-def _describe_plan(job: Job, row: Mapping[str, Any]) -> dict[str, Any]:
+def _describe_plan(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the row of ``join_plan`` with what its plan expects of the largest part and of one core."""
     known = {name: value for name, value in row.items() if name not in ("plan", "placed_ids", "gone_ids")}
     if row["kind"] == INCREMENT:  # it has no parts
         return known
-    plan = JoinPlan.from_json(row["plan"])
-    part_bytes = plan.expected_part_rows * row_bytes(len(job.lake.source.axes))
+    plan = read_plan(row["plan"])
+    of_row = plan.row_bytes if isinstance(plan, BlockPlan) else row_bytes(plan.dimensions)
     return {
         **known,
         "expected_part_rows": plan.expected_part_rows,
-        "expected_worker_bytes": WORKER_BYTES + part_bytes,
+        "expected_worker_bytes": WORKER_BYTES + plan.expected_part_rows * of_row,
         "expected_seconds": plan.expected_seconds,
     }
 
