@@ -50,11 +50,12 @@ class Measured(NamedTuple):
 
 def measure_schema(found: pa.Schema, contract: TableContract) -> dict[str, Measured]:
     """Compare the columns of rows and their types with the contract's."""
-    differ = set(found.names) ^ {column.name for column in contract.columns}
-    measured = {COLUMNS: Measured(len(differ), words=str(sorted(found.names)) if differ else "")}
+    kinds = dict(zip(found.names, found.types, strict=True))
+    differ = kinds.keys() ^ {column.name for column in contract.columns}
+    measured = {COLUMNS: Measured(len(differ), words=str(sorted(kinds)) if differ else "")}
     names = {arrow: name for name, arrow in ARROW_TYPES.items()}
     for column in contract.columns:
-        kind = found.field(column.name).type if column.name in found.names else None
+        kind = kinds.get(column.name)
         fits = kind == ARROW_TYPES[column.type]
         words = _no_column(column) if kind is None else names.get(kind, str(kind))
         measured[type_words(column)] = Measured(0) if fits else Measured(1, words=words)
@@ -64,37 +65,39 @@ def measure_schema(found: pa.Schema, contract: TableContract) -> dict[str, Measu
 def measure_rows(rows: pa.Table, contract: TableContract) -> dict[str, Measured]:
     """Count the rows with missing values, and those that break a condition of the contract."""
     measured: dict[str, Measured] = {}
+    found = dict(zip(rows.column_names, rows.columns, strict=True))
     for column in contract.columns:
         conditions = list(column_conditions(column))
-        if column.name not in rows.column_names:
+        if column.name not in found:
             words = [missing_words(column)] if column.required else []
             words += [each for each, _ in conditions]
             measured |= dict.fromkeys(words, Measured(math.inf, words=_no_column(column)))
             continue
         if column.required:
-            measured[missing_words(column)] = Measured(rows[column.name].null_count)
+            measured[missing_words(column)] = Measured(found[column.name].null_count)
         for each, broken in conditions:
-            measured[each] = _count(broken, rows, column.name)
+            measured[each] = _count(broken, found, column.name)
     for name, broken in rule_conditions(contract).items():
-        gone = sorted(columns_of(parse(broken)) - set(rows.column_names))
+        gone = sorted(columns_of(parse(broken)) - found.keys())
         no_column = Measured(math.inf, words=f"there is no column {', '.join(gone)}")
-        measured[name] = no_column if gone else _count(broken, rows)
+        measured[name] = no_column if gone else _count(broken, found)
     return measured
 
 
-def _count(broken: str, rows: pa.Table, shown: str | None = None) -> Measured:
+def _count(broken: str, columns: Mapping[str, pa.ChunkedArray], shown: str | None = None) -> Measured:
     """Count the rows for which a condition is true; a missing value breaks none.
 
     Parameters
     ----------
+    columns : of the rows, by name.
     shown : the column whose values are examples.
     """
     try:
-        found = evaluate(parse(broken), rows.column)
+        found = evaluate(parse(broken), columns.__getitem__)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:  # a column of another type
         return Measured(math.inf, words=to_one_line(error))
     number = pc.sum(found).as_py() or 0
-    return Measured(number, _least(rows[shown].filter(found).to_pylist()) if number and shown else ())
+    return Measured(number, _least(columns[shown].filter(found).to_pylist()) if number and shown else ())
 
 
 def _least(values: Iterable[Any]) -> tuple[Any, ...]:

@@ -90,13 +90,14 @@ def _with_columns(rows: pa.Table, file: File, columns: pa.Schema) -> pa.Table:
 
     All of them may be null: an older file may have nulls where the contract requires a value by now.
     """
+    found = dict(zip(rows.column_names, rows.columns, strict=True))
     for column in columns:
         if column.name in file.partition:
             value = pa.scalar(file.partition[column.name]).cast(column.type)
-            rows = rows.append_column(column.name, pa.repeat(value, rows.num_rows))
-        elif column.name not in rows.column_names:
-            rows = rows.append_column(column.name, pa.nulls(rows.num_rows, column.type))
-    return pa.Table.from_arrays([rows[column.name] for column in columns], schema=as_read(columns))
+            found[column.name] = pa.repeat(value, rows.num_rows)
+        elif column.name not in found:
+            found[column.name] = pa.nulls(rows.num_rows, column.type)
+    return pa.Table.from_arrays([found[column.name] for column in columns], schema=as_read(columns))
 
 
 def as_read(columns: pa.Schema) -> pa.Schema:
@@ -131,7 +132,7 @@ def stream_file(
         See :func:`read_file`.
     """
     with _open_checked(location, file, whole or columns, is_whole=whole is not None) as parquet:
-        present = [name for name in columns.names if name in parquet.schema_arrow.names]
+        present = _names_in(parquet, columns)
         number, of = piece
         groups = range(parquet.num_row_groups * number // of, parquet.num_row_groups * (number + 1) // of)
         missing = sum(_rows_of_groups(parquet)[groups.start : groups.stop])
@@ -229,16 +230,22 @@ def _open_checked(
         with phase("read"):
             parquet = pq.ParquetFile(handle, page_checksum_verification=True)
         found = parquet.schema_arrow
-        kinds = list(zip(found.names, found.types, strict=True))
+        names, kinds = set(found.names), set(zip(found.names, found.types, strict=True))
         inner = [column for column in columns if column.name not in file.partition]
-        is_older = is_whole and set(found.names) < {column.name for column in inner}
+        is_older = is_whole and names < {column.name for column in inner}
         for column in inner:
-            may_lack = is_older and column.nullable and column.name not in found.names
+            may_lack = is_older and column.nullable and column.name not in names
             if not may_lack and (column.name, column.type) not in kinds:
                 raise _OtherColumnsError(f"it has no column {column.name} of type {column.type}")
         _check_rows(location, file, parquet.metadata.num_rows)
         _check_rows(location, file, sum(_rows_of_groups(parquet)))
         yield parquet
+
+
+def _names_in(parquet: pq.ParquetFile, columns: pa.Schema) -> list[str]:
+    """Names of those of the columns that a file has."""
+    found = set(parquet.schema_arrow.names)
+    return [name for name in columns.names if name in found]
 
 
 def _rows_of_groups(parquet: pq.ParquetFile) -> list[int]:
@@ -294,7 +301,7 @@ def take_rows(
         See :func:`read_file`.
     """
     with _open_checked(location, file, whole or columns, is_whole=whole is not None) as parquet:
-        present = [name for name in columns.names if name in parquet.schema_arrow.names]
+        present = _names_in(parquet, columns)
         begins = np.concatenate(([0], np.cumsum(_rows_of_groups(parquet), dtype=np.int64)))
         group = np.searchsorted(begins, rows, "right") - 1
         taken = [
