@@ -71,7 +71,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("dag_id", metavar="DATASET", help="name of the data set and of its DAG")
     parser.add_argument("from_date", metavar="FROM", type=_parse_date, help="first logical date, YYYY-MM-DD")
     parser.add_argument("to_date", metavar="TO", type=_parse_date, help="last logical date, YYYY-MM-DD")
-    parser.add_argument("--max-active-runs", type=int, default=2, help="runs at once (default: 2)")
+    parser.add_argument("--max-active-runs", type=_parse_count, default=2, help="runs at once (default: 2)")
     parser.add_argument("--run-backwards", action="store_true", help="the newest run first")
     parser.add_argument("--reprocess-behavior", choices=["none", "failed", "completed"], default="none")
     parser.add_argument("--dag-run-conf", type=_check_json, help="parameters of all runs, a JSON object")
@@ -108,6 +108,12 @@ def _parse_date(text: str) -> datetime:
         return datetime.fromisoformat(f"{text}T00:00+00:00")
     except ValueError:
         raise argparse.ArgumentTypeError(f"it must be a date like 2023-06-01, not {text}") from None
+
+
+def _parse_count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text)):
+        raise argparse.ArgumentTypeError(f"it must be a number, 1 or more, not {text}")
+    return int(text)
 
 
 def _check_json(text: str) -> str:

@@ -34,6 +34,7 @@ try:
     from airflow.utils.cli import get_bagged_dag
     from airflow.utils.session import create_session
     from sqlalchemy import select
+    from sqlalchemy.exc import IntegrityError
 
     from dag_checks import (
         Refusal,
@@ -76,7 +77,7 @@ def main(argv: Sequence[str]) -> int:
             raise
         print(f"airflow: {_describe_failed(arguments.dag_id)}", file=sys.stderr)
         return 1
-    except (DagRunAlreadyExists, NoIntervalError, ParamValidationError, Refusal) as error:
+    except (NoIntervalError, ParamValidationError, Refusal) as error:
         print(f"airflow: {str(error).splitlines()[0]}", file=sys.stderr)  # the whole schema would follow
         return 2
     return 0
@@ -155,6 +156,12 @@ def _trigger(*, dag_id: str, logical_date: Any, conf: str | None, **asked: Any) 
         )
     except DagNotFound:
         raise _missing(dag_id) from None
+    except (DagRunAlreadyExists, IntegrityError):  # of this name, or of another one with this date
+        date = f"{logical_date:%Y-%m-%d}"
+        raise Refusal(
+            f"{dag_id} has a run of {date} already; clear its tasks, or make it again with another conf: "
+            f"{AIRFLOW} backfill run {dag_id} {date} {date} --reprocess-behavior completed --dag-run-conf ..."
+        ) from None
 
 
 if __name__ == "__main__":

@@ -7,7 +7,9 @@ that have not ended within a minute are killed.
 
 from __future__ import annotations
 
+import os
 import signal
+import socket
 from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
@@ -38,6 +40,13 @@ def kill_services(number: int, frame: FrameType | None) -> None:
             process.kill()
 
 
+address = "127.0.0.1", int(os.environ["AIRFLOW__API__PORT"])
+with suppress(OSError), socket.create_connection(address, timeout=1):
+    # another scheduler on the same database would take tasks of the first one's runs
+    raise SystemExit(
+        f"airflow: something answers at {address[0]}:{address[1]} already: another standalone, or services "
+        "of one that was killed; stop them, or set AIRFLOW__API__PORT and AIRFLOW_HOME"
+    )
 for asked in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     if signal.getsignal(asked) is not signal.SIG_IGN:  # as nohup has it
         signal.signal(asked, stop)

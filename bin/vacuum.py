@@ -31,7 +31,7 @@ def vacuum(lake: Path, hours: int) -> None:
 def main() -> None:
     """Delete the files of the lake that the command line names."""
     parser = argparse.ArgumentParser(prog="bin/vacuum.py", description=__doc__.partition("\n")[0])
-    parser.add_argument("lake", metavar="LAKE", help="URI of the lake, file:///...")
+    parser.add_argument("lake", metavar="LAKE", help="the lake: a folder, or its URI, file:///...")
     age = parser.add_mutually_exclusive_group(required=True)
     age.add_argument(
         "days",
@@ -46,7 +46,7 @@ def main() -> None:
         help="files of any age, to have records gone for good; only while no job runs",
     )
     arguments = parser.parse_args()
-    uri = urlsplit(arguments.lake)
+    uri = urlsplit(arguments.lake if ":" in arguments.lake else Path(arguments.lake).absolute().as_uri())
     if uri.scheme != "file":
         parser.error(f"{arguments.lake} is not on this machine: vacuum its tables by deltalake")
     if not arguments.now and arguments.days < MIN_DAYS:

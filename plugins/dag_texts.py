@@ -8,9 +8,9 @@ WHEN_A_TASK_FAILS = """
 | exit code | meaning | what to do |
 |---|---|---|
 | 1, others | something broke: machine, network, a bug | three tries were made; read the log, clear the task |
-| 2 | wrong arguments or params | correct the params or `data_contracts/{dataset}.odcs.yaml`, trigger again |
+| 2 | wrong arguments or params | correct the contract, clear the task; for other params, back-fill: see 4 |
 | 3 | a table or the data refused | clear the task that is named; or mend what `quality`, `quarantine` say |
-| 4 | refused by a budget | trigger again with the eps that the message names, or, knowingly, a higher limit |
+| 4 | refused by a budget | back-fill this date with the eps of the message, or, knowingly, a higher limit |
 | 5 (skipped) | nothing to do | the run's interval has no snapshot |
 
 Tables lie in `<lake>/{dataset}/`; `snapshots` shows what was read, `job_metrics` what every job counted.
@@ -19,13 +19,14 @@ Tables lie in `<lake>/{dataset}/`; `snapshots` shows what was read, `job_metrics
 
 **Back-fill** (one at a time per DAG, which must not be paused), here, by REST, or
 `{airflow} backfill create --dag-id {dataset} --from-date {start} --to-date <last run> --max-active-runs 2`
-makes the runs that are missing, in any order, the schedule beside them; `--reprocess-behavior completed`
-makes the others again, too, and `--dag-run-conf` gives them other params. Where no Airflow runs:
+makes the runs that are missing, in any order, the schedule beside them; `--reprocess-behavior failed`
+makes those again that failed, `completed` all of them, and `--dag-run-conf` gives them other
+params: no date can be triggered a second time. Where no Airflow runs:
 `{airflow} backfill run {dataset} {start} <last run>`.
 
 **Trigger by hand** with a logical date, the first day of the interval, that has no run yet: any other,
-such as the form's default, is refused. Empty fields of the form mean the data set's defaults. At a shell,
-where no scheduler runs or this DAG is paused: `{airflow} run {dataset} {start}`.
+such as the form's default, or one that is not over, is refused. Empty fields of the form mean the data set's
+defaults. At a shell, where no scheduler runs or this DAG is paused: `{airflow} run {dataset} {start}`.
 """
 """This text stands on the page of a DAG, below what is special about its data set."""
 

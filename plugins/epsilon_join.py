@@ -100,7 +100,7 @@ def epsilon_join(
     spans["job_limit"] = job_limit
     _check_names(dataset, start_date)
     _check(dataset, spans, deadline_callback, match_with, compares_trees)
-    timetable = IntervalTimetable(schedule, timezone="UTC")
+    timetable = IntervalTimetable(schedule, timezone="UTC", first=start_date)
     waits = sum((span for span in (wait_for_snapshot, approve_within) if span is not None), timedelta(0))
     with DAG(
         dag_id=dataset,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,7 @@ from airflow.exceptions import AirflowTimetableInvalid
 from airflow.sdk.timezone import coerce_datetime, utcnow
 from airflow.timetables.base import DagRunInfo, DataInterval, TimeRestriction
 from airflow.timetables.interval import CronDataIntervalTimetable
-from pendulum import UTC, DateTime, duration
+from pendulum import UTC, DateTime, FixedTimezone, Timezone, duration
 
 if TYPE_CHECKING:
     from airflow.models.dagrun import DagRun  # with all of Airflow's tables; tasks import this file, too
@@ -31,7 +31,9 @@ class IntervalTimetable(CronDataIntervalTimetable):
     """Airflow's timetable of intervals, with three differences.
 
     * The interval of a run by hand begins at its logical date; Airflow's own would take the one before. Where
-      none begins, nobody gets a run: not by the form, whose default is the present time, nor by REST.
+      none begins, nobody gets a run: not by the form, whose default is the present time, nor by REST. Nor
+      does one that is not over, in whose place the schedule would make none, or that would wait for its end;
+      nor one before the first, of which no task would run.
     * Runs by schedule or by hand are called ``2023-06-01``; Airflow's own would have the time of the request.
     * A schedule begins with the interval in which its DAG is unpaused, so that unpausing starts no run. From
       the first scheduled run on, the last one that was missed is made up, as ``catchup=False`` says.
@@ -40,7 +42,27 @@ class IntervalTimetable(CronDataIntervalTimetable):
     ----------
     cron : cron expression of the midnights (UTC) at which intervals begin.
     timezone : time zone of the expression.
+    first : when the first interval may begin, as the ``start_date`` of the DAG says.
     """
+
+    def __init__(
+        self, cron: str, timezone: str | Timezone | FixedTimezone, first: datetime | None = None
+    ) -> None:
+        super().__init__(cron, timezone)
+        self._first = None if first is None else coerce_datetime(first)
+
+    @classmethod
+    def deserialize(cls, data: dict[str, Any]) -> IntervalTimetable:
+        """Make the timetable that :meth:`serialize` wrote, or an earlier version, which knew no first one."""
+        plain: Any = super().deserialize(data)
+        if data.get("first"):
+            plain._first = coerce_datetime(datetime.fromisoformat(data["first"]))
+        return plain  # type: ignore[no-any-return]  # of this class
+
+    def serialize(self) -> dict[str, Any]:
+        """What Airflow keeps in its database."""
+        first = {} if self._first is None else {"first": self._first.isoformat()}
+        return super().serialize() | first
 
     def validate(self) -> None:
         """Refuse intervals that begin at other times: the jobs read a run as whole days.
@@ -63,7 +85,7 @@ class IntervalTimetable(CronDataIntervalTimetable):
         Raises
         ------
         NoIntervalError
-            No interval begins then.
+            No interval begins then, or it is not over yet, or is before the first.
         """
         begin = self._align_to_prev(run_after)
         end = self._get_next(begin)
@@ -75,6 +97,12 @@ class IntervalTimetable(CronDataIntervalTimetable):
                 f"{begin:%Y-%m-%d} 00:00 for {begin:%Y-%m-%d} to {last:%Y-%m-%d}, "
                 f"or {before:%Y-%m-%d} 00:00 for the interval before"
             )
+        if self._first is not None and begin < self._first:
+            raise NoIntervalError(
+                f"the first run is that of {self._align_to_next(self._first):%Y-%m-%d} (start_date), "
+                f"not {begin:%Y-%m-%d}"
+            )
+        self._check_is_over(begin, end)
         return DataInterval(begin, end)
 
     def find_interval(self, first: DateTime, last: DateTime) -> DataInterval:
@@ -93,12 +121,15 @@ class IntervalTimetable(CronDataIntervalTimetable):
                 f"no interval begins from {first:%Y-%m-%d} to {last:%Y-%m-%d}; a run is named by the first "
                 f"day of its interval, as {before:%Y-%m-%d} or {begin:%Y-%m-%d}"
             )
+        self._check_is_over(begin, end)
+        return DataInterval(begin, end)
+
+    def _check_is_over(self, begin: DateTime, end: DateTime) -> None:
         if end > utcnow():
             raise NoIntervalError(
                 f"the interval that begins on {begin:%Y-%m-%d} is not over before {end:%Y-%m-%d}; "
                 f"the last one that is over began on {self._find_last():%Y-%m-%d}"
             )
-        return DataInterval(begin, end)
 
     def count_ends_within(self, span: timedelta) -> int:
         """Return the largest number of intervals that may end while a run waits for ``span``."""

@@ -185,7 +185,8 @@ def _send_file(data_set: str, run: str, name: str) -> Response:
             )
         raise HTTPException(
             404,
-            f"There is no report of {data_set}, run {run}, yet. The run's last task, report, writes it.",
+            f"There is no report of {data_set}, run {run}. The run's last task, report, writes it; a run "
+            "that was skipped, since there was no snapshot, has none.",
         )
     raise HTTPException(404, "No report has such a file.")
 

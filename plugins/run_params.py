@@ -46,5 +46,5 @@ def name_unknown(given: Iterable[str]) -> str | None:
         return None
     return (
         f"the run's conf has {', '.join(map(repr, unknown))}, which is no parameter; "
-        f"trigger it again with some of {', '.join(RUN_PARAMS)}"
+        f"known are {', '.join(RUN_PARAMS)}"
     )

@@ -25,7 +25,7 @@ from airflow.sdk.timezone import utcnow
 
 from assets import asset_of
 from intervals import IntervalTimetable, NoIntervalError
-from lake import REPOSITORY, check_lake_uri, find_lake_uri
+from lake import AIRFLOW, REPOSITORY, check_lake_uri, find_lake_uri
 from run_params import RUN_PARAMS, name_unknown
 
 if TYPE_CHECKING:  # imported when OpenLineage is on, and by nobody else
@@ -37,11 +37,17 @@ TRY_AGAIN_AFTER = timedelta(hours=1)
 JOB_LIMIT = timedelta(hours=4)
 """A job that takes longer is ended, and tried again, where the page of a data set does not say otherwise."""
 
+AGAIN = (
+    "{airflow} backfill run {dataset} {run} {run} --reprocess-behavior failed --dag-run-conf "
+    "'{{\"eps\": ...}}'"
+)
+"""How a run is made again with other parameters: Airflow refuses to trigger one of its date (a format)."""
+
 REFUSALS = {
     2: (
         "the arguments or parameters were refused",
-        "the run's conf, the data set's contract in data_contracts/ and the worker's variables, "
-        "then trigger again",
+        "the run's conf, the data set's contract in data_contracts/ and the worker's variables; then clear "
+        f"the task, or make the run again with another conf: {AGAIN}",
     ),
     3: (
         "a table or the data was refused",
@@ -51,8 +57,8 @@ REFUSALS = {
     ),
     4: (
         "a budget would be exceeded",
-        "the number in the last line above and the largest eps that fits; trigger again with that eps or, "
-        "knowingly, with a higher limit",
+        "the number in the last line above and the largest eps that fits; make the run again with that eps "
+        f"or, knowingly, with a higher limit: {AGAIN}",
     ),
 }
 """Exit codes that a second try would not change: what happened, and where to look (a format)."""
@@ -255,7 +261,7 @@ class SparkJobOperator(SparkSubmitOperator):
             return AirflowSkipException(f"{what}: nothing to do (exit code {code}): {last}")
         if code in REFUSALS:
             happened, look = REFUSALS[code]
-            look = look.format(lake=self.lake, dataset=self.dataset, run=self.run)
+            look = look.format(airflow=AIRFLOW, lake=self.lake, dataset=self.dataset, run=self.run)
             return AirflowFailException(f"{what}: {happened} (exit code {code}): {last}\nLook at {look}.")
         if code == -signal.SIGKILL:  # its last line is whatever it said before
             last = (

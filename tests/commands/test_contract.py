@@ -378,6 +378,18 @@ def test_draft__of_parquet_leaves_out_what_no_contract_can_type(tmp_path: Path) 
     assert reasons(file, source) == []
 
 
+def test_draft__tells_how_dates_are_written(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    rows = [f"{i}.5,{1 + i:02}.12.2023,{1 + i % 12:02}/{1 + i % 12:02}/2023,1/2/2023" for i in range(31)]
+    file.write_text("\n".join(["x,day,either,other", *rows, "2.5,,,"]))
+    source, text = drafted(file, tmp_path)
+    assert (source.column("day").type, source.column("day").form) == ("date", "dd.MM.yyyy")
+    assert [source.column(name).type for name in ("either", "other")] == ["string", "string"]
+    assert "# - either has dates as MM/dd/yyyy or dd/MM/yyyy: set logicalType: date and that format" in text
+    assert "# - other" not in text
+    assert reasons(file, source) == []
+
+
 def test_draft__takes_a_list_of_numbers_for_the_coordinates(tmp_path: Path) -> None:
     rows = [{"doc": i, "price": i / 7, "vector": [i, 1.0, 0.5, 2.0], "pair": [1, 2]} for i in range(200)]
     rows[3]["vector"], rows[4]["vector"] = [1.0], None

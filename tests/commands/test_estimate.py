@@ -197,6 +197,10 @@ def test_estimate__names_one_eps_for_so_many_pairs(
         (["a.csv"], "not files"),
         (["a.csv", "--columns", "x", "--lake", "/l"], "not files, columns, lake"),
         (["a.csv", "--columns", "x,x"], "--columns must be different names"),
+        (
+            ["a.csv", "--columns", "lon_deg,Latitude", "--metric", "haversine"],
+            "haversine takes the latitude first: --columns Latitude,lon_deg",
+        ),
         (["a.csv", "--columns", "x", "--metric", "haversine"], "haversine needs 2 coordinates"),
         (["a.csv", "--columns", "x", "--eps", "-1"], "eps must be a number above 0"),
         (["a.csv", "--columns", "x"], "a.csv is no file"),

@@ -98,6 +98,17 @@ def test_show__says_why_the_last_snapshot_was_refused(lake: Lake, capsys: pytest
     assert f"epsjoin show: the snapshot of run 2022-05-01 was refused: {sentence}" in capsys.readouterr().err
 
 
+def test_show__calls_the_largest_cluster_by_the_name_that_it_kept(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = row(lake, "cluster_names", run=RUN, cluster_id=0, name=3, first_run=RUN)
+    kept |= {"stayed": 1, "from_clusters": 0, "from_noise": 0, "inserted": 0}
+    for table in ("changes", "cluster_flows", "cluster_names", "cluster_events"):
+        write(lake, table, RUN, [kept] if table == "cluster_names" else [])
+    assert show(lake) == 0
+    assert "1 point, 3 x x x (cluster_id 0)\n" in capsys.readouterr().out
+
+
 def test_show__says_what_is_new_since_the_run_before(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     before = "2022-02-01"
     write_run(lake, before, points=5, pairs=3, clusters=2, eps=20.0)

@@ -230,4 +230,6 @@ def test_trigger__refuses_a_lake_that_is_none_and_a_run_that_is_there(
     assert runs_of("navaids") == {}
     monkeypatch.delenv("EPSJOIN_LAKE")
     assert [dag_commands.main(triggered) for _ in range(2)] == [0, 2]
-    assert "already exists" in capsys.readouterr().err.splitlines()[-1]
+    assert f"navaids has a run of {MONTHS[0]} already; clear" in capsys.readouterr().err.splitlines()[-1]
+    assert dag_commands.main([*triggered, "--run-id", "other"]) == 2
+    assert f"navaids has a run of {MONTHS[0]} already; clear" in capsys.readouterr().err.splitlines()[-1]

@@ -108,6 +108,34 @@ def test_timetable__comes_back_from_airflows_database() -> None:
     again = decode_timetable(json.loads(json.dumps(encode_timetable(MONTHS))))
     assert type(again) is IntervalTimetable
     assert again == MONTHS
+    again.infer_manual_data_interval(run_after=date("2019-01-01"))
+    bounded = decode_timetable(json.loads(json.dumps(encode_timetable(FROM_2022))))
+    with pytest.raises(NoIntervalError, match="the first run is that of 2022-04-01"):
+        bounded.infer_manual_data_interval(run_after=date("2022-01-01"))
+
+
+FROM_2022 = IntervalTimetable("0 0 1 */3 *", timezone="UTC", first=datetime(2022, 2, 1, tzinfo=UTC))
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ("2022-04-01", None),
+        ("2022-01-01", r"the first run is that of 2022-04-01 \(start_date\), not 2022-01-01"),
+        ("2026-04-01", None),
+        ("2026-07-01", "begins on 2026-07-01 is not over before 2026-10-01; the last one .* 2026-04-01"),
+        ("2027-01-01", "begins on 2027-01-01 is not over before 2027-04-01"),
+    ],
+)
+def test_run_by_hand__is_of_no_interval_before_the_first_and_of_none_that_is_not_over(
+    monkeypatch: pytest.MonkeyPatch, asked: str, sentence: str | None
+) -> None:
+    monkeypatch.setattr(intervals, "utcnow", lambda: date("2026-09-30"))
+    if sentence is None:
+        assert FROM_2022.infer_manual_data_interval(run_after=date(asked)).start == date(asked)
+        return
+    with pytest.raises(NoIntervalError, match=sentence):
+        FROM_2022.infer_manual_data_interval(run_after=date(asked))
 
 
 # --- runs by schedule

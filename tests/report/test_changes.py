@@ -259,6 +259,19 @@ def test_draw_flows_and_lives__fit_their_pictures_whatever_the_names(example: Fi
         assert max(box.x1 for box in boxes) <= fig.bbox.width
 
 
+@pytest.mark.parametrize("n_runs", [2, 3, 6])
+def test_draw_lives__has_its_dates_apart(example: Findings, n_runs: int) -> None:
+    found = example.comparison
+    assert found is not None
+    runs = found.runs[-n_runs:]
+    lives = [row for row in found.lives if row["run"] in runs]
+    fig = draw_lives(with_comparison(example, runs=runs, lives=lives, marks=[]))
+    fig.draw_without_rendering()
+    first, last = (label.get_window_extent() for label in fig.axes[0].get_xticklabels())
+    assert 0 <= first.x0 < first.x1 < last.x0
+    assert last.x1 <= fig.bbox.width
+
+
 def test_draw_lives__names_sizes_and_what_ended(example: Findings) -> None:
     written = names_in(example, "lives")
     assert written.count("ended") == 1

@@ -131,7 +131,7 @@ def test_page__shows_what_the_run_cost(reader: Reader) -> None:
     for text in (
         "cut into 4 parts by planned cuts, from a sample of 700 points",
         "replicas 761 755 −0.8 % 1.02 per point",
-        "candidates 9,800 10,412 +6.2 % distance computations; 3.84 % of all pairs",
+        "candidates 9,800 10,412 +6.2 % pairs of rows that are compared; 3.84 % of all pairs",
         "pairs 4,180 4,321 +3.4 % the result",
         "largest part 210 213 +1.4 % replicas that one task joins",
         "memory 357 MB 307 MB −13.9 % of the largest worker of the join; expected: an upper bound",

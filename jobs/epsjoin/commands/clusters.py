@@ -105,13 +105,13 @@ def _list_clusters(lake: Lake, runs: Sequence[NamedRun]) -> Iterator[str]:
     if largest:
         yield ""
         yield f"{'name':>20}  {'since':<10}  {'runs':>6}  {'size':>10}  named by (the largest of {last.run})"
-    texts = _name_records(lake, largest)
+    texts = name_records(lake, largest)
     for row in largest:
         numbers = f"{row['name']:>20}  {row['first_run']:<10}  {row['runs']:>6,}  {row['size']:>10,}"
         yield f"{numbers}  {printable(texts.get(row['name'], ''))}"
 
 
-def _name_records(lake: Lake, rows: Iterable[Row]) -> dict[int, str]:
+def name_records(lake: Lake, rows: Iterable[Row]) -> dict[int, str]:
     """What the records say that named clusters, in the runs where the names began, if these are there."""
     found: dict[int, str] = {}
     first = defaultdict[str, list[int]](list)

@@ -17,26 +17,17 @@ import yaml
 
 from epsjoin.console import counted
 from epsjoin.contracts import versions
-from epsjoin.contracts.sources import MAX_DEGREES, SourceContract, load_source
+from epsjoin.contracts.sources import SourceContract, load_source
 from epsjoin.contracts.times import INTERVALS
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake.arguments import add_contracts
 from epsjoin.paths import PROJECT
+from epsjoin.source.degrees import are_degrees, find_places
 from epsjoin.source.guess import FileGuess, Guess, guess_file, try_contract
 from epsjoin.source.records import Record, format_of
 from epsjoin.source.values import kind_of
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_PLACES = {
-    "latitude": re.compile(r"(lat|latitude|lats)(d|deg|dd)?", re.IGNORECASE),
-    "longitude": re.compile(r"(lon|lng|long|longitude|lons)(d|deg|dd)?", re.IGNORECASE),
-}
-"""Words in the names of columns of degrees, by role."""
-
-_LENGTHS = ("m", "km", "ft", "mi", "metre", "metres", "meter", "meters", "feet", "miles")
-"""Words in the names of columns that are no degrees."""
-
 _MAX_PLACE = 3
 """Number of coordinates up to which a list is a place; a longer one is taken for an embedding."""
 
@@ -162,6 +153,8 @@ def _contract(
         if guess.n_items:
             body |= {"items": {"logicalType": "number"}}
             body |= {"logicalTypeOptions": {"minItems": guess.n_items, "maxItems": guess.n_items}}
+        if len(guess.forms) == 1:
+            body |= {"logicalTypeOptions": {"format": guess.forms[0]}}
         if column == key:
             body |= {"primaryKey": True, "required": True}
         if column in roles:
@@ -211,6 +204,10 @@ def _describe_columns(found: FileGuess, roles: Mapping[str, str]) -> Iterator[st
             kind = f"list of {guess.n_items} numbers" if guess.n_items else guess.type
             odd = f"{counted(guess.n_odd, 'value')} of no {kind}, such as {guess.odd!r}"
             yield f"{guess.given}: {odd}"
+        if len(guess.forms) > 1:
+            forms = " or ".join(guess.forms)
+            how = "set logicalType: date and that format (logicalTypeOptions)"
+            yield f"{guess.given} has dates as {forms}: {how}"
         if guess.is_text_of_lists:
             yield f"{guess.given} {_TEXT_OF_LISTS}"
         if guess.markers:
@@ -300,7 +297,7 @@ def _roles_of(columns: Mapping[str, Guess], key: str | None) -> tuple[dict[str, 
     if vector is not None and not usable:
         return {vector: "coordinate"}, left_out
     left_out += [f"{vector} is left out: a list can only be the coordinates"] * (vector is not None)
-    places, far = _find_places(usable)
+    places, far = find_places(usable)
     if places:
         (latitude, longitude), *others = places
         doubts = left_out
@@ -312,8 +309,7 @@ def _roles_of(columns: Mapping[str, Guess], key: str | None) -> tuple[dict[str, 
         f"{name} looks like degrees by its name, but has values such as {value:g}" for name, value in far
     ]
     numbers = [name for name, guess in usable.items() if guess.type == "number"] or list(usable)
-    has_length = any(part.lower() in _LENGTHS for name in numbers for part in _WORDS.findall(name))
-    if len(numbers) == 2 and not far and not has_length and _are_degrees([columns[name] for name in numbers]):
+    if len(numbers) == 2 and not far and are_degrees([columns[name] for name in numbers]):
         doubts.append(
             f"{' and '.join(numbers)} look like degrees; if they are, give them the roles latitude and "
             "longitude, and set metric: haversine, unit: km"
@@ -329,37 +325,6 @@ def _name_coordinates(columns: Mapping[str, Guess], roles: Mapping[str, str]) ->
         else columns[name].given
         for name in roles
     )
-
-
-def _find_places(columns: Mapping[str, Guess]) -> tuple[list[tuple[str, str]], list[tuple[str, float]]]:
-    """Pairs of latitude and longitude; and columns with the name of one whose values are no degrees."""
-    found: dict[str, dict[str, str]] = {role: {} for role in _PLACES}
-    far = []
-    for name, guess in columns.items():
-        parts = _WORDS.findall(name)
-        for role, pattern in _PLACES.items():
-            place = next((i for i, part in enumerate(parts) if pattern.fullmatch(part)), None)
-            if place is None:
-                continue
-            if max(-guess.minimum, guess.maximum) <= MAX_DEGREES[role]:
-                rest = [part.lower() for part in (*parts[:place], *parts[place + 1 :])]
-                found[role].setdefault(" ".join(rest), name)
-            else:
-                far.append((name, guess.maximum if guess.maximum > -guess.minimum else guess.minimum))
-    pairs = [
-        (name, found["longitude"][rest])
-        for rest, name in found["latitude"].items()
-        if rest in found["longitude"]
-    ]
-    if not pairs and all(len(names) == 1 for names in found.values()):
-        pairs = list(zip(found["latitude"].values(), found["longitude"].values(), strict=True))
-    return pairs, [] if pairs else far
-
-
-def _are_degrees(guesses: Sequence[Guess]) -> bool:
-    """Whether two columns of numbers could be a latitude and a longitude, in either order."""
-    reach = sorted(max(-guess.minimum, guess.maximum) for guess in guesses)
-    return all(guess.type == "number" for guess in guesses) and 10 < reach[0] <= 90 and 10 < reach[1] <= 180
 
 
 def _snapshots_of(file: Path) -> tuple[str, str, str]:

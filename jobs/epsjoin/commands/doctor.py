@@ -306,8 +306,21 @@ def check_lake(lake: str) -> Iterator[Finding]:
         return
     is_well = answer.returncode == 0
     lines = (answer.stdout if is_well else answer.stderr).strip().splitlines() or ["no answer"]
-    remedy = "" if is_well else "; allow this user to write there, or name another --lake"
-    yield Finding("lake", is_well, lines[-1] + remedy)
+    yield Finding("lake", is_well, lines[-1] + ("" if is_well else f"; {_lake_remedy(lines[-1])}"))
+
+
+def _lake_remedy(fault: str) -> str:
+    """Say what to do about a lake that cannot be written, by the last line of the fault."""
+    for words, remedy in _LAKE_REMEDIES.items():
+        if words in fault:
+            return remedy
+    return "allow this user to write there, or name another --lake"
+
+
+_LAKE_REMEDIES = {
+    "No module named": "run make setup, which installs what this asks with",
+    "No space left": "free some there, or name another --lake",
+}
 
 
 def _read_pins(lock: Path) -> dict[str, set[str | None]]:

@@ -32,6 +32,7 @@ from epsjoin.local.plan.sizes import WORKER_BYTES, cuts_of, row_bytes
 from epsjoin.local.plan.two_tables import SampledSides
 from epsjoin.params import RunParams
 from epsjoin.report import sentences
+from epsjoin.source.degrees import role_of
 from epsjoin.source.sampling import sample_files
 from epsjoin.spark.join.base import find_increment
 
@@ -182,6 +183,8 @@ def _sample_files(arguments: argparse.Namespace) -> Sample:
     params = RunParams(eps=arguments.eps, seed=arguments.seed)
     metric = get_metric(arguments.metric or "euclidean")
     metric.dimensions(len(columns))
+    if metric.full_turn and [role_of(name) for name in columns] == ["longitude", "latitude"]:
+        raise ArgumentError(f"haversine takes the latitude first: --columns {columns[1]},{columns[0]}")
     on_sphere = [metric.full_turn / 4.0, metric.full_turn] if metric.full_turn else None  # as ingest sees it
     draw = partial(
         sample_files,

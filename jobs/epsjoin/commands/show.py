@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from epsjoin.commands.clusters import describe_event
+from epsjoin.commands.clusters import describe_event, name_records
 from epsjoin.commands.runs import texts_of
 from epsjoin.console import counted, printable
 from epsjoin.errors import MissingSliceError, UnfitTableError
@@ -85,7 +85,7 @@ def _tell_clusters(lake: Lake, inputs: Fingerprints) -> Iterator[tuple[str, str]
     unit = lake.source.unit
     known = ("snapshots", "points", "epsilon", "join_plan", "pairs", "clusters", "outliers")
     try:
-        of = inputs.slices([*known, "changes", "cluster_events"])
+        of = inputs.slices([*known, "changes", "cluster_names", "cluster_events"])
     except MissingSliceError:  # an older version has made the run
         of = inputs.slices(known)
     yield from _tell_snapshot(lake, of)
@@ -108,13 +108,26 @@ def _tell_clusters(lake: Lake, inputs: Fingerprints) -> Iterator[tuple[str, str]
     shown = [row["id"] for row in top] + [row["cluster_id"] for row in largest]
     names = texts_of(lake, of["points"], shown)
     for row in largest:
-        told = f"{counted(row['count_all'], 'point')}, id {row['cluster_id']} {names[row['cluster_id']]}"
-        yield "largest cluster", told.rstrip()
+        called = f"id {row['cluster_id']} {names[row['cluster_id']]}"
+        if "cluster_names" in of:
+            called = _call_cluster(lake, of["cluster_names"], row["cluster_id"]) or called
+        yield "largest cluster", f"{counted(row['count_all'], 'point')}, {called}".rstrip()
     if "cluster_events" in of:
         yield from _tell_what_is_new(lake, inputs, of["changes"], of["cluster_events"])
     for number, row in enumerate(top):
         described = _describe_outlier(row, names[row["id"]], unit, bool(lake.source.tree))
         yield "top outliers" if number == 0 else "", described
+
+
+def _call_cluster(lake: Lake, cluster_names: Slice, cluster_id: int) -> str:
+    """Say under which name a cluster goes on from earlier runs; empty where that is its cluster_id."""
+    found = slices.read_slice(lake, cluster_names).filter(pc.field("cluster_id") == cluster_id).to_pylist()
+    given = [row for row in found if row["name"] != cluster_id]
+    texts = name_records(lake, given)
+    return "".join(
+        f"{row['name']} {texts.get(row['name'], '')}".rstrip() + f" (cluster_id {cluster_id})"
+        for row in given
+    )
 
 
 def _tell_jobs_and_report(lake: Lake, run: str) -> Iterator[tuple[str, str]]:

@@ -50,9 +50,9 @@ def list_costs(findings: Findings) -> list[Cost]:
     replicas, candidates = to_number(findings.n_replicas), to_number(findings.n_candidates)
     all_pairs = n * (n - 1) // 2
     per_point = f"{words.measure(replicas / n, digits=3)} per point" if replicas is not None and n else ""
-    computed = "distance computations"
+    compared = "pairs of rows that are compared"
     if candidates is not None and all_pairs:
-        computed += f"; {words.percent(candidates / all_pairs)} of all pairs"
+        compared += f"; {words.percent(candidates / all_pairs)} of all pairs"
     largest = "replicas that one task joins"
     worker = "of the largest worker of the join; expected: an upper bound"
     starting = to_number(joined.get("starting_seconds"))
@@ -61,7 +61,7 @@ def list_costs(findings: Findings) -> list[Cost]:
         tasks += f"; without loading and compiling, {words.duration(starting)}"
     rows: list[tuple[str, str, object, Callable[[object], str], str]] = [
         ("replicas", "expected_rows", replicas, words.count, per_point),
-        ("candidates", "expected_candidates", candidates, words.count, computed),
+        ("candidates", "expected_candidates", candidates, words.count, compared),
         ("pairs", "expected_pairs", findings.n_pairs, words.count, "the result"),
         ("largest part", "expected_part_rows", joined.get("largest_part_rows"), words.count, largest),
         ("memory", "expected_worker_bytes", joined.get("largest_worker_bytes"), words.size, worker),

@@ -48,6 +48,9 @@ _LIST_OF_NUMBERS = re.compile(r"\[\s*[-+]?[.\d]+[eE\d+-]*[,\s]")
 _TYPES = ("integer", "number", "boolean", "date", "timestamp")
 """Types other than string, each before those that it is a special case of."""
 
+_FORMS = ("dd.MM.yyyy", "MM/dd/yyyy", "dd/MM/yyyy", "yyyy/MM/dd", "dd-MM-yyyy", "MM-dd-yyyy", "yyyy.MM.dd")
+"""Forms of dates that are looked for; which of two with the same signs it is, a day after the 12th tells."""
+
 _NUMERIC = ("integer", "number")
 """Kinds of values that are finite numbers."""
 
@@ -77,6 +80,8 @@ class Guess:
     unusable : why it cannot be a column of a contract; empty if it can.
     n_items : of a column of lists of numbers: the length that they have; else 0.
     is_text_of_lists : whether its texts look like lists of numbers.
+    forms : of texts that are dates, though not as ISO 8601 writes them: the forms that all of them have.
+        Where that is one form, the type is date; where several are possible, string.
     """
 
     name: str
@@ -93,6 +98,7 @@ class Guess:
     unusable: str = ""
     n_items: int = 0
     is_text_of_lists: bool = False
+    forms: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -120,6 +126,7 @@ class _Values:
     markers: set[str] = field(default_factory=set)
     distinct: set[Any] = field(default_factory=set)
     lengths: Counter[int] = field(default_factory=Counter)
+    forms: tuple[str, ...] = _FORMS
     minimum: float = math.inf
     maximum: float = -math.inf
     n_missing: int = 0
@@ -253,6 +260,8 @@ def _add(values: _Values, value: Any, classify: Callable[[Any], tuple[str, Any]]
         values.distinct.add(typed)
     if kind == "list":
         values.lengths[typed] += 1
+    if kind == "string" and values.forms:
+        values.forms = tuple(form for form in values.forms if _is_date(str(value), form))
 
 
 def _classify_text(text: str) -> tuple[str, Any]:
@@ -296,6 +305,14 @@ def _classify_value(value: Any) -> tuple[str, Any]:
     return "other", None
 
 
+def _is_date(text: str, form: str) -> bool:
+    try:
+        from_text(Column("", "date", form=form), text)
+    except ValueError:
+        return False
+    return True
+
+
 def _conclude(name: str, values: _Values, n_records: int, is_text: bool) -> Guess:
     """The type that the values have together; in a file of texts any value may be a text."""
     kinds = values.kinds
@@ -334,6 +351,12 @@ def _conclude(name: str, values: _Values, n_records: int, is_text: bool) -> Gues
         if mixed and not is_text:
             guess.unusable = "its values are of several types"
         guess.n_missing -= kinds["blank"]
+        if kinds["string"] == n_values > 0:
+            guess.forms = values.forms
+        if len(guess.forms) == 1:
+            guess.type = "date"
+            guess.n_missing += kinds["blank"] + n_none
+            guess.markers = tuple(sorted(values.markers))
         guess.is_text_of_lists = bool(_LIST_OF_NUMBERS.match(values.examples.get("string", "")))
     guess.minimum, guess.maximum = values.minimum, values.maximum
     counted = sum(kinds[kind] for kind in _COUNTED if kind != "marker" or not guess.markers)

@@ -241,7 +241,7 @@ def test_tab__leads_to_the_lists(viewer: TestClient, lake: Path) -> None:
 @pytest.mark.parametrize(
     ("dag_id", "run_id", "sentence"),
     [
-        ("beacons", "later", "There is no report of beacons, run 2024-06-01, yet."),
+        ("beacons", "later", "There is no report of beacons, run 2024-06-01. The run"),
         ("beacons", "without_date", "This run has no logical date"),
         ("beacons", "never_was", "beacons has no run never_was."),
         ("beacons", "%00", "beacons has no run"),

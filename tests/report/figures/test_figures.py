@@ -212,6 +212,16 @@ def test_draw_step_times__tells_the_start_from_the_parts_of_the_step(divided: Fi
     )
 
 
+def test_draw_step_times__has_room_for_what_it_says(divided: Findings) -> None:
+    """The longest text stands behind the longest bar or beside a short one."""
+    for seconds in (16.0, 1600.0):
+        counters = {**divided.counters, "ingest": {**divided.counters["ingest"], "seconds": seconds}}
+        fig = charts.draw_step_times(dataclasses.replace(divided, counters=counters))
+        fig.draw_without_rendering()
+        ends = [text.get_window_extent().x1 for text in fig.axes[0].texts]
+        assert 0.5 * fig.bbox.width < max(ends) <= fig.bbox.width
+
+
 def test_draw_trends__draw_every_number_that_is_known(example: Findings) -> None:
     fig = trends.draw_trends(example)
     said = {ax.get_title(loc="left"): ax.get_title(loc="right") for ax in fig.axes}

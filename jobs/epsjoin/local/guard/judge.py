@@ -84,8 +84,10 @@ def judge(seen: Seen, limits: Mapping[str, float | None], accept: Collection[str
             verdict = "accepted" if check in accept else "held"
             digits = next((n for n in (3, 5, 8) if _percent(observed, n) != _percent(limit, n)), 17)
             words += f" ({_percent(observed, digits)}, {_percent(limit, digits)} are allowed)"
-        elif is_beyond or (check == "lost" and _is_unusual_loss(seen, observed)):
+        elif is_beyond:
             verdict = "warned"
+        elif check == "lost" and (unusual := _usual_loss_exceeded(seen, observed)):
+            verdict, words = "warned", f"{words} ({unusual})"
         findings.append(Finding(check, observed, limit, verdict, seen.against, words))
     return findings
 
@@ -129,9 +131,15 @@ def _exceeds(observed: float, limit: float | None) -> bool:
     return limit is not None and observed > limit
 
 
-def _is_unusual_loss(seen: Seen, observed: float | None) -> bool:
-    is_more = observed is not None and observed > max(WARN_LOST, WARN_FACTOR * seen.most_lost)
-    return is_more and seen.lost >= MIN_RECORDS
+def _usual_loss_exceeded(seen: Seen, observed: float | None) -> str:
+    """Say which usual loss a snapshot exceeds that loses no more than is allowed; empty if none."""
+    if observed is None or seen.lost < MIN_RECORDS:
+        return ""
+    usual = max(WARN_LOST, WARN_FACTOR * seen.most_lost)
+    if observed <= usual:
+        return ""
+    of_runs = f", {WARN_FACTOR:g} times the most of the runs before" if usual > WARN_LOST else ""
+    return f"{_percent(observed)}, more than {_percent(usual)}{of_runs}"
 
 
 def _compare_numbers(seen: Seen, check: str, limits: Mapping[str, float | None]) -> _Raw:
@@ -158,7 +166,8 @@ def _compare_left_out(seen: Seen, limits: Mapping[str, float | None]) -> _Raw:
         return _Raw(None, "no record is left out, or the two runs have other conditions")
     difference = round(abs(seen.left_out_now - seen.left_out_before), 12)  # 0.07 - 0.06 is more than 0.01
     now, before = f"{seen.left_out_now:.2%}", f"{seen.left_out_before:.2%}"
-    words = f"{now} of the records are left out, in run {seen.against} {before}: a difference"
+    words = f"{now} of the records are left out, in run {seen.against} {before}: a difference of "
+    words += _percent(difference)
     return _Raw(difference, words, _exceeds(difference, limits["left_out"]))
 
 

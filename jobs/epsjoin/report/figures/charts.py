@@ -30,6 +30,7 @@ from epsjoin.report.figures.figure import (
     draw_ring,
     hide_x_axis,
     legend_mark,
+    measure_line,
     new_axes,
     use_style,
     write_short_numbers,
@@ -238,6 +239,16 @@ PHASE_COLOURS = {
 """Colours of what the time of a job is divided into."""
 
 
+TIMES_LEFT_IN = 1.3
+"""Room for the names of steps, in inches."""
+
+
+def _describe_times(step: costs.Step, before: float) -> str:
+    text = words.duration(step.seconds)
+    text += f", start {words.duration(step.phases['start'])}" if step.phases else ""
+    return f"{text}, before {words.duration(before)}" if before else text
+
+
 @use_style
 def draw_step_times(findings: RunFindings) -> Figure:
     """Draw the wall-clock time of every step as a bar, divided if known, and the run before as a ring."""
@@ -248,7 +259,7 @@ def draw_step_times(findings: RunFindings) -> Figure:
     before = [step.seconds_before or 0.0 for step in timed]
     is_divided = any(step.phases for step in timed)
     top = 0.55 if is_divided else 0.3
-    fig, ax = new_axes(0.27 * len(timed) + 0.1, left=1.3, bottom=0.1, top=top, width=NARROW_IN)
+    fig, ax = new_axes(0.27 * len(timed) + 0.1, left=TIMES_LEFT_IN, bottom=0.1, top=top, width=NARROW_IN)
     place = np.arange(len(timed))
     for y, step in enumerate(timed):
         left = 0.0
@@ -258,16 +269,15 @@ def draw_step_times(findings: RunFindings) -> Figure:
             left += seconds
     ax.set_yticks(place, [clean_line(step.job, 18) for step in timed], color=INK, parse_math=False)
     ax.invert_yaxis()
-    # room for the text at the longest bar
-    ax.set_xlim(0, max(*now, *before, 1e-3) * (2.4 if any(before) or is_divided else 1.4))
-    for y, (step, earlier) in enumerate(zip(timed, before, strict=True)):
-        if earlier:
-            draw_ring(ax, earlier, y)
-        text = words.duration(step.seconds)
-        text += f", start {words.duration(step.phases['start'])}" if step.phases else ""
-        text += f", before {words.duration(earlier)}" if earlier else ""
-        end = max(now[y], earlier), y
-        ax.annotate(text, end, (9, 0), textcoords="offset points", va="center", color=FAINT)
+    ends = [max(both) for both in zip(now, before, strict=True)]
+    said = [_describe_times(step, earlier) for step, earlier in zip(timed, before, strict=True)]
+    # room for the texts behind the bars
+    rooms = [1.0 - (measure_line(text) + 0.18) / (NARROW_IN - TIMES_LEFT_IN) for text in said]
+    ax.set_xlim(0, max(end / max(room, 0.08) for end, room in zip(ends, rooms, strict=True)) or 1e-3)
+    for y, (end, text) in enumerate(zip(ends, said, strict=True)):
+        if before[y]:
+            draw_ring(ax, before[y], y)
+        ax.annotate(text, (end, y), (9, 0), textcoords="offset points", va="center", color=FAINT)
     handles = [legend_mark(MEASURED, "this run")]
     if is_divided:
         handles = [legend_mark(colour, name) for name, colour in PHASE_COLOURS.items()]

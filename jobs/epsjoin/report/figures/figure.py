@@ -22,8 +22,10 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
+from matplotlib.textpath import text_to_path
 from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from numpy.typing import NDArray
 
@@ -54,13 +56,16 @@ WIDTH_IN = 5.0
 NARROW_IN = 4.4
 """Width of all other figures, in inches: on a phone their text is then as large as the page's small print."""
 
+FONT_SIZE = 9.5
+"""Size of the text of figures, in points, where nothing else is said."""
+
 PNG_WIDTH = 1600
 """Width of a PNG file, in pixels."""
 
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
-    "font.size": 9.5,
-    "axes.titlesize": 9.5,
+    "font.size": FONT_SIZE,
+    "axes.titlesize": FONT_SIZE,
     "text.color": INK,
     "axes.edgecolor": RULE,
     "axes.labelcolor": FAINT,
@@ -172,6 +177,12 @@ def _adapt_attribute(key: str, value: str, name: str) -> str:
     if key in ("style", "fill", "stroke"):
         value = re.sub("|".join(NEUTRALS), lambda found: NEUTRALS[found[0]], value)
     return value
+
+
+def measure_line(line: str, size: float = FONT_SIZE) -> float:
+    """How wide a line of text is, in inches."""
+    points, _, _ = text_to_path.get_text_width_height_descent(line, FontProperties(size=size), ismath=False)
+    return float(points) / 72
 
 
 def new_axes(

@@ -8,11 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path
-from matplotlib.textpath import text_to_path
 
 from epsjoin.findings import ABSENT, NOISE, OTHERS, Comparison, Findings
 from epsjoin.report import words
@@ -26,6 +24,7 @@ from epsjoin.report.figures.figure import (
     RULE,
     clean_line,
     draw_note,
+    measure_line,
     new_axes,
     use_style,
 )
@@ -42,7 +41,7 @@ GAP_IN = 0.05
 BANDS_IN = 3.0
 """Height of all flows together, without the gaps and what small clusters get more, in inches."""
 
-NAME_IN = 1.45
+NAME_IN, RIGHT_IN = 1.45, 0.65
 """Maximum width of a name at the side, in inches; of flows with the number in brackets beside it."""
 
 SMALL = 8.5
@@ -192,7 +191,7 @@ def _write_end(found: Comparison, end: End, members: int, *, is_before: bool) ->
     elif end == ABSENT:
         name = "came" if is_before else "went"
     elif isinstance(end, int):
-        name = _fit(found.called(end), NAME_IN - _measure(number))
+        name = _fit(found.called(end), NAME_IN - measure_line(number, SMALL))
     else:
         name = "other clusters"
     return name + number
@@ -202,15 +201,9 @@ def _fit(text: str, width: float) -> str:
     """Shorten a name from the data until it is at most so wide, in inches."""
     for limit in range(40, 1, -1):
         line = clean_line(text, limit)
-        if _measure(line) <= width:
+        if measure_line(line, SMALL) <= width:
             break
     return line
-
-
-def _measure(line: str) -> float:
-    """How wide a line is, in inches."""
-    points, _, _ = text_to_path.get_text_width_height_descent(line, FontProperties(size=SMALL), ismath=False)
-    return float(points) / 72
 
 
 def _write_short(number: int) -> str:
@@ -233,7 +226,7 @@ def draw_lives(findings: Findings) -> Figure:
     n_legend = -(-len({MARKS[row["event"]][1] for row in found.marks if row["event"] in MARKS}) // 3)
     height = 0.22 * len(names) + 0.1
     fig, ax = new_axes(
-        height, left=NAME_IN, right=0.65, bottom=0.3, top=0.12 + 0.2 * n_legend, width=NARROW_IN
+        height, left=NAME_IN, right=RIGHT_IN, bottom=0.3, top=0.12 + 0.2 * n_legend, width=NARROW_IN
     )
     ax.set_xlim(-0.35, len(found.runs) - 0.65)
     ax.set_ylim(len(names) - 0.4, -0.6)
@@ -271,8 +264,11 @@ def draw_lives(findings: Findings) -> Figure:
     ax.set_xticks(ends, [found.runs[end] for end in ends], fontsize=SMALL)
     if len(ends) > 1:
         first, last = ax.get_xticklabels()
-        first.set_horizontalalignment("left")
-        last.set_horizontalalignment("right")
+        between = (NARROW_IN - NAME_IN - RIGHT_IN) * ends[1] / (ends[1] + 0.7)
+        has_room = between > 1.1 * sum(measure_line(found.runs[end], SMALL) for end in ends)
+        # of two or three runs the ends are so near that their dates stand outside of them
+        first.set_horizontalalignment("left" if has_room else "center")
+        last.set_horizontalalignment("right" if has_room else "left")
     for spine in ax.spines.values():
         spine.set_visible(False)
     return fig

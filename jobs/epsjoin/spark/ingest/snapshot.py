@@ -54,7 +54,8 @@ def find_snapshot(job: Job) -> list[tuple[str, str]]:
     try:
         entries = _entries(filesystem, root)
     except FileNotFoundError as error:
-        raise DataRefusedError(f"the snapshots' folder {folder} does not exist") from error
+        where = "" if is_uri or folder.startswith("/") else f" in {job.project}"
+        raise DataRefusedError(f"the snapshots' folder {folder} does not exist{where}") from error
     before, _, after = (unquote(leaf) if is_uri else leaf).partition("{date}")
     pattern = re.compile(re.escape(before) + r"(\d{4}-\d{2}-\d{2})" + re.escape(after))
     dated = sorted(
@@ -144,4 +145,7 @@ def _list_files(uri: str, name: str) -> list[tuple[str, str]]:
         if seen:
             names = sorted(entry.base_name for entry in seen)
             return [(f"{name}/{each}", f"{uri}/{quote(each)}") for each in names]
+        raise DataRefusedError(
+            f"{name} is a folder without a file in it; a snapshot is one file, or a folder of some"
+        )
     raise DataRefusedError(f"there is no file {name}, or it is a link that leads nowhere")

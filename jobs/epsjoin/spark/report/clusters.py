@@ -285,7 +285,7 @@ def _place_trees(batches: Iterable[pa.RecordBatch], ids: Ints, reading: Reading)
 
 
 def _choose_axes(points: StoredSlice) -> tuple[str, str]:
-    """Choose the names of x and y: longitude and latitude, or the two widest coordinates."""
+    """Choose the names of x and y: longitude and latitude, or the two widest coordinates, in their order."""
     source = points.job.lake.source
     if source.latitude:
         return source.longitude, source.latitude
@@ -299,7 +299,7 @@ def _choose_axes(points: StoredSlice) -> tuple[str, str]:
     widths = np.zeros(len(names))
     if ends:
         widths = np.max([high for _, high in ends], axis=0) - np.min([low for low, _ in ends], axis=0)
-    widest = np.lexsort((np.arange(len(names)), -widths))
+    widest = sorted(np.lexsort((np.arange(len(names)), -widths))[:2].tolist())
     return names[widest[0]], names[widest[1]] if len(names) > 1 else ""
 
 
