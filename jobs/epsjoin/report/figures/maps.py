@@ -41,15 +41,13 @@ from epsjoin.report.figures.figure import (
     legend_mark,
     use_style,
 )
+from epsjoin.report.figures.labels import Ground, Label, choose_places
 
 LABEL_SIZE, RANK_SIZE = 9, 7.5
 """Font sizes of a cluster's name and of an outlier's rank, in points."""
 
 MAX_BACKGROUND = 1000
 """Maximum number of points below the changes, which show only where the data lies."""
-
-Boxes = NDArray[np.float64]
-"""Boxes in pixels: left, lower, right and upper end of each."""
 
 
 @use_style
@@ -181,83 +179,77 @@ def _name_clusters(fig: Figure, ax: Axes, findings: Findings, layout: Layout, na
         for each, points in members.items()
         if len(points)
     }
-    rings = ax.transData.transform(layout.outliers)
-    clusters = [_box_of(ax.transData.transform(members[cluster_id])) for cluster_id in anchors]
-    writer = _Writer(
-        fig, ax, taken=[np.concatenate([ring - 4, ring + 4]) for ring in rings], avoided=clusters
-    )
-    for rank, place in zip(layout.ranks, layout.outliers, strict=True):
-        writer.write(str(rank), place, RANK_SIZE, (7, 12, 18, 26), INK)
+    texts = [
+        _Text(str(rank), place, RANK_SIZE, (7, 12, 18, 26, 34), INK)
+        for rank, place in zip(layout.ranks, layout.outliers, strict=True)
+    ]
     for cluster_id, anchor in anchors.items():
         row = rows[cluster_id]
         name = row.get("called") or row.get("label") or f"cluster {cluster_id}"
         text = f"{clean_line(str(name), 26)} ({words.count(row.get('size'))})"
-        writer.write(text, anchor, LABEL_SIZE, (13, 24, 38, 54, 72), COLOURS[named.index(cluster_id)])
+        colour = COLOURS[named.index(cluster_id)]
+        texts.append(_Text(text, anchor, LABEL_SIZE, (13, 18, 24, 31, 38, 46, 54, 63, 72), colour))
+    rings = ax.transData.transform(layout.outliers).reshape(-1, 2)
+    clusters = [_box_of(ax.transData.transform(members[cluster_id])) for cluster_id in anchors]
+    ground = Ground(
+        np.array(ax.bbox.extents), np.column_stack([rings - 4, rings + 4]), np.reshape(clusters, (-1, 4))
+    )
+    _write(fig, ax, texts, ground)
 
 
-class _Writer:
-    """Writes texts next to places of the data, off what is taken and, if possible, off what is avoided.
+class _Text(NamedTuple):
+    """A text, the place of the data that it names, its size and its distances from there, in points."""
 
-    Parameters
-    ----------
-    taken : boxes on which no text should stand; those of the texts are added.
-    avoided : boxes that a text covers rather than those.
-    """
+    text: str
+    place: NDArray[np.float64]
+    size: float
+    reach: Sequence[float]
+    colour: str
 
-    def __init__(self, fig: Figure, ax: Axes, taken: list[Boxes], avoided: list[Boxes]) -> None:
-        self._ax = ax
-        self._renderer = FigureCanvasAgg(fig).get_renderer()  # type: ignore[no-untyped-call]  # Matplotlib's
-        self._point = fig.dpi / 72
-        self._taken = taken
-        self._avoided = avoided
 
-    def write(
-        self, text: str, anchor: NDArray[np.float64], size: float, reach: Sequence[float], colour: str
-    ) -> None:
-        """Write a text at one of some distances from its place, in points, and join the two by a line."""
-        around = np.linspace(0, 2 * np.pi, 16, endpoint=False)
+def _write(fig: Figure, ax: Axes, texts: Sequence[_Text], ground: Ground) -> None:
+    """Write texts, each joined to its place by a line; first those of the outliers, whose rings are taken."""
+    renderer = FigureCanvasAgg(fig).get_renderer()  # type: ignore[no-untyped-call]  # Matplotlib's
+    point = fig.dpi / 72
+    around = np.linspace(0, 2 * np.pi, 24, endpoint=False)
+    n_taken = len(ground.taken)
+    labels, offsets = [], []
+    for number, (text, place, size, reach, _) in enumerate(texts):
         far = np.array(reach)[:, None]
         places = np.stack([1.5 * np.cos(around) * far, np.sin(around) * far], axis=2).reshape(-1, 2)
-        width, height, _ = self._renderer.get_text_width_height_descent(
-            text, FontProperties(size=size), ismath=False
-        )
-        middles = self._ax.transData.transform(anchor) + places * self._point
-        half = np.array((width, height)) / 2
+        font = FontProperties(size=size)
+        width, _, _ = renderer.get_text_width_height_descent(text, font, ismath=False)
+        _, height, _ = renderer.get_text_width_height_descent("lp", font, ismath=False)  # of any line
+        anchor = ax.transData.transform(place)
+        middles, half = anchor + places * point, np.array((width, height)) / 2
         boxes = np.column_stack([middles - half, middles + half])
-        outside = width * height - _overlaps(boxes, np.array(self._ax.bbox.extents))
-        on_taken = sum((_overlaps(boxes, other) for other in self._taken), np.zeros(len(boxes)))
-        on_avoided = sum((_overlaps(boxes, other) for other in self._avoided), np.zeros(len(boxes)))
-        best = int(np.argmin(30 * (outside + on_taken) + on_avoided + np.hypot(*places.T)))
-        apart = np.array((3, 1)) * self._point  # two ranks side by side are no third one
-        self._taken.append(np.concatenate([boxes[best, :2] - apart, boxes[best, 2:] + apart]))
+        own = number if number < n_taken else number - n_taken
+        labels.append(Label(anchor, boxes, np.hypot(*places.T), own))
+        offsets.append(places)
+    for each, places, best in zip(texts, offsets, choose_places(labels, ground, n_taken), strict=True):
+        line = {
+            "arrowstyle": "-",
+            "color": each.colour,
+            "linewidth": each.size / 9,
+            "shrinkA": 0,
+            "shrinkB": 1,
+        }
         add_halo(
-            self._ax.annotate(
-                text,
-                tuple(anchor),
+            ax.annotate(
+                each.text,
+                tuple(each.place),
                 tuple(places[best].tolist()),
                 textcoords="offset points",
                 ha="center",
                 va="center",
-                fontsize=size,
-                arrowprops={
-                    "arrowstyle": "-",
-                    "color": colour,
-                    "linewidth": size / 9,
-                    "shrinkA": 0,
-                    "shrinkB": 1,
-                },
+                fontsize=each.size,
+                arrowprops=line,
                 zorder=5,
             )
         )
 
 
-def _box_of(pixels: NDArray[np.float64]) -> Boxes:
+def _box_of(pixels: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the box of the middle 80 % of a cluster's points, so that stray points keep no name away."""
     low, high = np.quantile(pixels, (0.1, 0.9), axis=0)
     return np.concatenate([low - 4, high + 4])
-
-
-def _overlaps(boxes: Boxes, other: Boxes) -> NDArray[np.float64]:
-    """Return the area that each box and the other one cover both, in square pixels."""
-    low, high = np.maximum(boxes[:, :2], other[:2]), np.minimum(boxes[:, 2:], other[2:])
-    return np.asarray(np.maximum(high - low, 0).prod(axis=1))
