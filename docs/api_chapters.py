@@ -56,7 +56,7 @@ CHAPTERS = (
         "Clusters and outliers",
         "Density clusters, distances to the k-th neighbour, and what stands apart.",
         (
-            *("dbscan", "Dbscan", "predict_clusters", "update_clusters", "NOISE"),
+            *("dbscan", "dbscan_pairs", "Dbscan", "predict_clusters", "update_clusters", "NOISE"),
             *("hdbscan", "Hdbscan", "SpanningTree"),
             *("k_distance", "lof", "Lof", "db_outliers", "KNearest"),
             *("sklearn.DBSCAN", "sklearn.HDBSCAN", "sklearn.LocalOutlierFactor"),

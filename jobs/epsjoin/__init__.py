@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.cluster.hdbscan import Hdbscan as Hdbscan
     from epsjoin.local.cluster.hdbscan import SpanningTree as SpanningTree
     from epsjoin.local.cluster.hdbscan import hdbscan as hdbscan
+    from epsjoin.local.cluster.of_pairs import dbscan_pairs as dbscan_pairs
     from epsjoin.local.cluster.predict import predict_clusters as predict_clusters
     from epsjoin.local.cluster.update import update_clusters as update_clusters
     from epsjoin.local.compare.match import Matched as Matched
@@ -126,6 +127,7 @@ _HOMES = {
     "local.cluster.dbscan": "Dbscan dbscan",
     "local.cluster.from_pairs": "NOISE",
     "local.cluster.hdbscan": "Hdbscan SpanningTree hdbscan",
+    "local.cluster.of_pairs": "dbscan_pairs",
     "local.cluster.predict": "predict_clusters",
     "local.cluster.update": "update_clusters",
     "local.compare.match": "Matched match_clusters name_clusters",

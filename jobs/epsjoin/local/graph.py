@@ -82,18 +82,18 @@ def as_graph(
     if isinstance(found, Pairs):
         left, right, distance = check_pairs(*found)
     elif isinstance(found, RowPairs):
-        left, right, distance = _as_rows("left", found.left), _as_rows("right", found.right), np.empty(0)
+        left, right, distance = as_rows("left", found.left), as_rows("right", found.right), np.empty(0)
         check_lengths(left=left, right=right)
     else:
         raise ArgumentError(f"found must be Pairs, RowPairs or KNearest, not {type(found).__name__}")
     distance = distance if values == "distance" else np.empty(0)
     is_one_table = not isinstance(n, tuple)
     shape = (check_count("n", n, 0),) * 2 if not isinstance(n, tuple) else _check_shape(n)
-    _check_rows("left", left, shape[0])
-    _check_rows("right", right, shape[1])
+    check_rows("left", left, shape[0])
+    check_rows("right", right, shape[1])
     if is_one_table and not (left < right).all():
         raise ArgumentError("pairs of one table have left < right; for two tables n is (n_left, n_right)")
-    if not _are_sorted(left, right):
+    if not are_sorted(left, right):
         order = np.lexsort((right, left))
         left, right = left[order], right[order]
         distance = distance[order] if len(distance) else distance
@@ -103,7 +103,7 @@ def as_graph(
     return _graph(counts, right, distance, shape)
 
 
-def _as_rows(name: str, rows: RowNumbers) -> RowNumbers:
+def as_rows(name: str, rows: RowNumbers) -> RowNumbers:
     """Row numbers in the type that they have, unless they are none."""
     return rows if getattr(rows, "dtype", None) == np.int32 and rows.ndim == 1 else int_column(name, rows)
 
@@ -111,7 +111,7 @@ def _as_rows(name: str, rows: RowNumbers) -> RowNumbers:
 def _of_nearest(found: KNearest, n: int, values: str) -> Graph:
     q, k = found.neighbour.shape
     columns = found.neighbour.reshape(-1)
-    _check_rows("neighbour", columns, n)
+    check_rows("neighbour", columns, n)
     order = np.argsort(found.neighbour, axis=1, kind="stable")
     distance = np.take_along_axis(found.distance, order, axis=1).reshape(-1)
     columns = np.take_along_axis(found.neighbour, order, axis=1).reshape(-1)
@@ -142,7 +142,14 @@ def _check_shape(n: tuple[int, int]) -> tuple[int, int]:
     return check_count("n[0]", n[0], 0), check_count("n[1]", n[1], 0)
 
 
-def _check_rows(name: str, rows: RowNumbers, n: int) -> None:
+def check_rows(name: str, rows: RowNumbers, n: int) -> None:
+    """Refuse row numbers that are not from 0 to ``n - 1``.
+
+    Raises
+    ------
+    ArgumentError
+        See there; the message calls them by ``name``.
+    """
     is_outside: Bools = (rows < 0) | (rows >= n)
     if is_outside.any():
         place = int(is_outside.argmax())
@@ -152,6 +159,7 @@ def _check_rows(name: str, rows: RowNumbers, n: int) -> None:
         )
 
 
-def _are_sorted(left: RowNumbers, right: RowNumbers) -> bool:
+def are_sorted(left: RowNumbers, right: RowNumbers) -> bool:
+    """Whether pairs are sorted by (left, right), and no two are equal."""
     same = left[1:] == left[:-1]
     return bool(((left[1:] > left[:-1]) | (same & (right[1:] > right[:-1]))).all())

@@ -181,7 +181,7 @@ def dbscan(
     min_pts = check_count("min_pts", min_pts)
     values = check_points("points", points)
     n = len(values)
-    weight = None if sample_weight is None else _check_weights(sample_weight, n)
+    weight = None if sample_weight is None else check_weights(sample_weight, n)
     batches = iter_self_join(
         values, eps, metric, weights=weights, n_jobs=n_jobs, progress=progress, max_pairs=max_pairs
     )
@@ -272,7 +272,14 @@ def _empty_rows(n: int, m: int) -> Ends:
     return np.empty(m, np.int32) if n <= np.iinfo(np.int32).max else np.empty(m, np.int64)
 
 
-def _check_weights(sample_weight: npt.ArrayLike, n: int) -> Floats:
+def check_weights(sample_weight: npt.ArrayLike, n: int) -> Floats:
+    """Return the weights of points as callers give them, in float64.
+
+    Raises
+    ------
+    ArgumentError
+        They are not one finite number for each of ``n`` points, or their sum is not finite.
+    """
     weight = as_array("sample_weight", sample_weight)
     if weight.shape != (n,) or weight.dtype.kind not in "fiub":
         raise ArgumentError(
