@@ -124,6 +124,10 @@ def test_vacuum__deletes_what_is_old_and_no_row(
     done = subprocess.run([*command, "--now"], capture_output=True, text=True, check=True)
     assert "1 rows as before" in done.stdout
     assert len(list((table / "run=a").iterdir())) == 1, "nothing that was replaced is left, however new"
+    done = subprocess.run([*command[:2], "lake", "7"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, ""), "a folder is one, too"
+    done = subprocess.run([*command[:2], "s3://lake", "7"], capture_output=True, text=True)
+    assert "s3://lake is not on this machine" in done.stderr
     done = subprocess.run([*command[:2], (tmp_path / "like").as_uri(), "7"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (1, f"vacuum: there is no lake {tmp_path / 'like'}\n")
 

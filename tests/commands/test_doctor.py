@@ -311,6 +311,20 @@ def test_doctor__tries_the_lake_and_leaves_nothing_there(
     assert "allow this user to write there, or name another --lake" in finding.text
 
 
+def test_check_lake__says_what_helps_where_no_right_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_JOB_VENV", sys.prefix)
+    for fault, remedy in (
+        ("ModuleNotFoundError: No module named 'pyarrow'", "; run make setup"),
+        ("[Errno 28] No space left on device", "; free some there, or name another --lake"),
+    ):
+        done = subprocess.CompletedProcess([], 1, "", f"a trace\n{fault}\n")
+        monkeypatch.setattr(doctor.subprocess, "run", lambda *_, done=done, **__: done)
+        (finding,) = doctor.check_lake(str(tmp_path))
+        assert finding.text.startswith(fault + remedy)
+
+
 def test_doctor__refuses_a_lake_of_a_relative_path(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         doctor.main(["--lake", "relative"])

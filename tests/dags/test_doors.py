@@ -74,6 +74,7 @@ def test_trigger_form__shows_every_param_with_its_title_help_and_limits(
     "wrong",
     [
         *(["2022-13-01", "2022-12-01"], ["2022-01-01"], ["2022-01-01", "May"]),
+        *(["2022-01-01", "2022-02-01", "--max-active-runs", n] for n in ("0", "-1", "two")),
         *(["2022-01-01", "2022-02-01", "--dag-run-conf", conf] for conf in ("{eps}", "[1]")),
     ],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ SCRIPT = (BIN / "standalone.py").read_text()
 
 
 def run_standalone(
-    script: str, folder: Path, starts: str, ends: str, asked: signal.Signals
+    script: str, folder: Path, starts: str, ends: str, asked: signal.Signals, port: int = 1
 ) -> subprocess.CompletedProcess[str]:
     """Run the script with an Airflow of which it is asked to end, once ``starts`` has run."""
     (folder / "airflow").mkdir()
@@ -39,7 +40,7 @@ def run_standalone(
         [sys.executable, "-c", script, "standalone"],
         capture_output=True,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(folder)},
+        env={**os.environ, "PYTHONPATH": str(folder), "AIRFLOW__API__PORT": str(port)},
         check=False,
         timeout=50,
     )
@@ -50,6 +51,14 @@ def test_standalone__ends_as_by_ctrl_c(asked: signal.Signals, tmp_path: Path) ->
     """Airflow's own stops its services then, and by no other signal."""
     done = run_standalone(SCRIPT, tmp_path, "pass", "print('the services are stopped')", asked)
     assert (done.stdout, done.stderr) == ("the services are stopped\n", "")
+
+
+def test_standalone__is_refused_where_another_one_answers(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        done = run_standalone(SCRIPT, tmp_path, "print('begun')", "pass", signal.SIGINT, port)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"something answers at 127.0.0.1:{port} already: another standalone" in done.stderr
 
 
 def test_standalone__kills_services_that_do_not_end(tmp_path: Path) -> None:

@@ -253,6 +253,15 @@ def test_judge__holds_nothing_without_limits_and_lets_pass_what_is_accepted() ->
     assert refusal_of(judge(seen, GUARD, HOLDING)) is None
 
 
+def test_judge__says_which_usual_loss_is_exceeded() -> None:
+    seen = kept(9949, 10_000, 9949)
+    lost = found_in(seen)["lost"]
+    assert (lost.verdict, lost.limit) == ("warned", 0.05)
+    assert lost.words.endswith("are missing in a.csv (0.51%, more than 0.5%)")
+    lost = found_in(replace(seen, n_now=9600, most_lost=0.01, matched=None))["lost"]
+    assert lost.words.endswith("(4%, more than 3%, 3 times the most of the runs before)")
+
+
 def test_judge__compares_numbers_alone_where_records_are_not_matched() -> None:
     seen = Seen("a.csv", "2023-05-01", 10_000, 9499)
     assert unusual(seen) == {"lost": "held"}
