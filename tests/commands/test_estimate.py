@@ -71,6 +71,21 @@ def test_estimate__of_a_file_is_what_the_join_gives(
     )
 
 
+def test_estimate__of_lists_is_what_their_join_gives_and_leaves_out_what_has_no_direction(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    vectors = np.random.default_rng(3).standard_normal((500, 6))
+    lists = [*vectors.tolist(), [0.0] * 6, [1.0] * 5, None]
+    pq.write_table(pa.table({"v": pa.array(lists, pa.list_(pa.float64()))}), tmp_path / "a.parquet")
+    asked = [tmp_path / "a.parquet", "--columns", "v[6]", "--eps", 0.2]
+    found = facts(capsys, *asked, "--metric", "cosine")
+    assert (found["rows"], found["rows_left_out"], found["rows_bad"]) == (500, 1, 2)
+    assert found["pairs"] == len(self_join(vectors, 0.2, "cosine").left) > 50
+    assert facts(capsys, *asked)["rows"] == 501, "by Euclid's distance a vector of zeros is a point"
+    (tmp_path / "b.csv").write_text("v[6]\n1\n2\n")
+    assert facts(capsys, tmp_path / "b.csv", "--columns", "v[6]", "--eps", 2)["rows"] == 2, "a name in CSV"
+
+
 def test_estimate__of_two_tables_is_what_their_join_gives(
     square_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
