@@ -414,3 +414,21 @@ def test_compare__of_a_lake_made_before_it_names_the_earlier_runs_too(clustered:
         process(other, run, ["compare"])
     for table in TABLES[1:]:
         assert content(job, planted.RUNS[:3], table) == content(other, planted.RUNS[:3], table)
+
+
+def test_compare__with_a_run_in_which_a_column_had_another_type_reads_its_values_as_today(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    """What becomes the same text is no change; the run before need not be made again."""
+    runs = planted.RUNS[:2]
+    values = {runs[0]: range(40), runs[1]: ["0", "1", "two", *map(str, range(3, 40))]}
+    for run, column in values.items():
+        lines = [f"{i},{i / 7},{i % 3},{value}" for i, value in enumerate(column)]
+        (tmp_path / f"{run}.csv").write_text("\n".join(["id,x,y,n", *lines]) + "\n")
+    for run, kind in zip(runs, ("integer", "string"), strict=True):
+        columns = [key(), coordinate("x"), coordinate("y"), {"name": "n", "logicalType": kind}]
+        job = make_job(columns, path=f"{tmp_path}/{{date}}.csv", interval="month", guard={"updated": None})
+        process(replace(job, params=replace(job.params, **PARAMS)), run)
+    (change,) = rows(job, runs[1], "changes")
+    assert (change["id"], change["what"], change["columns"]) == (2, "updated", '["n"]')
+    assert (json.loads(change["before"])["n"], json.loads(change["now"])["n"]) == ("2", "two")

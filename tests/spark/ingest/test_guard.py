@@ -374,7 +374,7 @@ def test_guard__of_another_contract_compares_the_columns_that_both_runs_have(
     found = findings(later, NEXT)
     assert found["moved"]["observed"] == 0.0
     assert (found["updated"]["verdict"], found["columns"]["verdict"]) == ("warned", "warned")
-    assert found["updated"]["words"].endswith("no column that both runs have")
+    assert found["updated"]["words"].endswith("no column that both runs have in one type")
     assert found["columns"]["words"] == "the files have other columns than in run 2023-06-01: new: note"
 
 
@@ -435,7 +435,7 @@ def test_guard__compares_no_values_of_a_column_whose_type_has_changed(
         ingest.run(replace(job_of(type_), run=run))
     found = findings(job_of("number"), NEXT)
     if changed == "note":
-        assert found["updated"]["words"].endswith("no column that both runs have")
+        assert found["updated"]["words"].endswith("no column that both runs have in one type")
     else:
         assert found["moved"]["observed"] == 1.0
         assert found["shift"]["words"].endswith("or their coordinates are not comparable")

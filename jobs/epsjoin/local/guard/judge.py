@@ -181,7 +181,7 @@ def _look_at_matched(
     which = ", ".join(f"{name} in {seen.changed[name]:,}" for name in most if seen.changed[name])
     words = f"{matched.updated:,} {of_kept} have another value"
     if seen.n_updated:
-        words += f"; of {seen.n_updated:,} that were looked at: {which or 'no column that both runs have'}"
+        words += f"; of {seen.n_updated:,} that were looked at: {which or 'no column that both runs have in one type'}"
     yield (
         "updated",
         _Raw(fraction, words, matched.updated >= MIN_RECORDS and _exceeds(fraction, limits["updated"])),
