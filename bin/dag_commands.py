@@ -143,6 +143,15 @@ def _missing(dag_id: str) -> Refusal:
     return Refusal(describe_missing(dag_id, known))
 
 
+def _refuse_taken_name(dag_id: str, logical_date: Any, run_id: str | None) -> None:
+    """Refuse a run whose name another one has, if that is of another date."""
+    named = select(dagrun.DagRun).where(dagrun.DagRun.dag_id == dag_id, dagrun.DagRun.run_id == run_id)
+    with create_session() as session:
+        other = session.scalars(named).one_or_none()
+        if other is not None and other.logical_date != logical_date:
+            raise Refusal(f"the run of {other.logical_date:%Y-%m-%d} of {dag_id} is called {run_id} already")
+
+
 def _trigger(*, dag_id: str, logical_date: Any, conf: str | None, **asked: Any) -> Any:
     with create_session() as session:
         dag = session.get(DagModel, dag_id)
@@ -156,7 +165,8 @@ def _trigger(*, dag_id: str, logical_date: Any, conf: str | None, **asked: Any) 
         )
     except DagNotFound:
         raise _missing(dag_id) from None
-    except (DagRunAlreadyExists, IntegrityError):  # of this name, or of another one with this date
+    except (DagRunAlreadyExists, IntegrityError):
+        _refuse_taken_name(dag_id, logical_date, asked.get("run_id"))
         date = f"{logical_date:%Y-%m-%d}"
         raise Refusal(
             f"{dag_id} has a run of {date} already; clear its tasks, or make it again with another conf: "

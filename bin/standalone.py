@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import sys
 from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
@@ -40,12 +41,34 @@ def kill_services(number: int, frame: FrameType | None) -> None:
             process.kill()
 
 
-address = "127.0.0.1", int(os.environ["AIRFLOW__API__PORT"])
-with suppress(OSError), socket.create_connection(address, timeout=1):
-    # another scheduler on the same database would take tasks of the first one's runs
-    raise SystemExit(
-        f"airflow: something answers at {address[0]}:{address[1]} already: another standalone, or services "
-        "of one that was killed; stop them, or set AIRFLOW__API__PORT and AIRFLOW_HOME"
+def refuse(why: str) -> NoReturn:
+    """End before anything is begun: of two schedulers each would take tasks of all runs."""
+    print(f"airflow: {why}", file=sys.stderr)
+    raise SystemExit(2)
+
+
+def find_scheduler() -> bool:
+    """Whether a scheduler is at work on the database; there is none before Airflow has made its tables."""
+    from airflow.jobs.job import most_recent_job
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        job = most_recent_job("SchedulerJob")
+    except SQLAlchemyError:
+        return False
+    return job is not None and job.is_alive()
+
+
+port = int(os.environ["AIRFLOW__API__PORT"])
+with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+    refuse(
+        f"something answers at 127.0.0.1:{port} already: another standalone, services of one that was "
+        "killed, or another program; stop it, or set AIRFLOW__API__PORT"
+    )
+if find_scheduler():
+    refuse(
+        "a scheduler is at work on this database, of another standalone or of one that was killed; stop it "
+        "(one that has ended counts for half a minute more), or set AIRFLOW_HOME"
     )
 for asked in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     if signal.getsignal(asked) is not signal.SIG_IGN:  # as nohup has it

@@ -46,7 +46,7 @@ def main() -> None:
         help="files of any age, to have records gone for good; only while no job runs",
     )
     arguments = parser.parse_args()
-    uri = urlsplit(arguments.lake if ":" in arguments.lake else Path(arguments.lake).absolute().as_uri())
+    uri = urlsplit(arguments.lake if ":/" in arguments.lake else Path(arguments.lake).absolute().as_uri())
     if uri.scheme != "file":
         parser.error(f"{arguments.lake} is not on this machine: vacuum its tables by deltalake")
     if not arguments.now and arguments.days < MIN_DAYS:

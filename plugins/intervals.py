@@ -87,23 +87,37 @@ class IntervalTimetable(CronDataIntervalTimetable):
         NoIntervalError
             No interval begins then, or it is not over yet, or is before the first.
         """
-        begin = self._align_to_prev(run_after)
+        interval = self.find_begun(run_after)
+        self._check_is_late_enough(interval.start)
+        self._check_is_over(interval.start, interval.end)
+        return interval
+
+    def find_begun(self, at: DateTime) -> DataInterval:
+        """Return the interval that begins at a date, whether it is over or not.
+
+        Raises
+        ------
+        NoIntervalError
+            No interval begins then.
+        """
+        begin = self._align_to_prev(at)
         end = self._get_next(begin)
-        if begin != run_after:
+        if begin != at:
             last, before = end.subtract(days=1), self._get_prev(begin)
             raise NoIntervalError(
                 f"a run is named by the first day of its interval, and none begins at "
-                f"{run_after.in_timezone('UTC'):%Y-%m-%d %H:%M:%S} UTC; give the logical date "
+                f"{at.in_timezone('UTC'):%Y-%m-%d %H:%M:%S} UTC; give the logical date "
                 f"{begin:%Y-%m-%d} 00:00 for {begin:%Y-%m-%d} to {last:%Y-%m-%d}, "
                 f"or {before:%Y-%m-%d} 00:00 for the interval before"
             )
+        return DataInterval(begin, end)
+
+    def _check_is_late_enough(self, begin: DateTime) -> None:
         if self._first is not None and begin < self._first:
             raise NoIntervalError(
                 f"the first run is that of {self._align_to_next(self._first):%Y-%m-%d} (start_date), "
                 f"not {begin:%Y-%m-%d}"
             )
-        self._check_is_over(begin, end)
-        return DataInterval(begin, end)
 
     def find_interval(self, first: DateTime, last: DateTime) -> DataInterval:
         """Return the first interval that begins from ``first`` to ``last``, both included.
@@ -113,6 +127,9 @@ class IntervalTimetable(CronDataIntervalTimetable):
         NoIntervalError
             None begins then, or it is not over yet.
         """
+        if self._first is not None and last < self._first:
+            self._check_is_late_enough(last)
+        first = first if self._first is None else max(first, self._first)
         before = self._align_to_prev(first)
         begin = before if before == first else self._get_next(before)
         end = self._get_next(begin)

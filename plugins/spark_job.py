@@ -237,7 +237,7 @@ class SparkJobOperator(SparkSubmitOperator):
         dag, logical_date = context.get("dag"), context.get("logical_date")
         if dag and logical_date and isinstance(dag.timetable, IntervalTimetable):
             try:
-                dag.timetable.infer_manual_data_interval(run_after=logical_date)
+                dag.timetable.find_begun(logical_date)  # by the clock of this machine it may not be over
             except NoIntervalError as error:
                 raise AirflowFailException(str(error)) from None
         if unknown := name_unknown(context.get("params") or ()):

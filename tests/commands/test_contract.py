@@ -374,7 +374,7 @@ def test_draft__of_parquet_leaves_out_what_no_contract_can_type(tmp_path: Path) 
         "day": "date",
         "word": "string",
     }
-    assert "# - list is left out: a list can only be the coordinates" in text
+    assert "# - list is left out: a list can only be the coordinates, which are other columns" in text
     assert reasons(file, source) == []
 
 
@@ -391,18 +391,35 @@ def test_draft__tells_how_dates_are_written(tmp_path: Path) -> None:
 
 
 def test_draft__takes_a_list_of_numbers_for_the_coordinates(tmp_path: Path) -> None:
-    rows = [{"doc": i, "price": i / 7, "vector": [i, 1.0, 0.5, 2.0], "pair": [1, 2]} for i in range(200)]
+    rows = [
+        {"doc": i, "price": i / 7, "vector": [i, 1.0, 0.5, 2.0] * 2, "pair": [1, 2], "vector_1": "a"}
+        for i in range(200)
+    ]
     rows[3]["vector"], rows[4]["vector"] = [1.0], None
     file = tmp_path / "a.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)))
     source, text = drafted(file, tmp_path)
-    assert source.coordinates == ("vector_1", "vector_2", "vector_3", "vector_4")
+    assert source.coordinates == tuple(f"vector_2_{number}" for number in range(1, 9)), "vector_1 is taken"
     assert source.metric == "cosine"
-    assert [column.name for column in source.columns if column.item is None] == ["doc", "price"]
-    assert "# - coordinates: vector, a list of 4 numbers" in text
-    assert "# - pair is left out: a list can only be the coordinates" in text
-    assert "# - vector: 1 value of no list of 4 numbers, such as 'a list of 1'" in text
-    assert reasons(file, source) == ["vector: not a list of 4 numbers: 'it has 1'"]
+    assert [column.name for column in source.columns if column.item is None] == ["doc", "price", "vector_1"]
+    assert "# - coordinates: vector_2, a list of 8 numbers" in text
+    assert "# - pair is left out: one list is taken" in text
+    assert "# - numbers that count in no distance: price" in text
+    assert "# - vector_2: 1 value of no list of 8 numbers, such as 'a list of 1'" in text
+    assert reasons(file, source) == ["vector: not a list of 8 numbers: 'it has 1'"]
+
+
+def test_draft__takes_a_position_rather_than_a_list(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    rows = [{"id": i, "lat": i / 7, "lon": 9.5, "box": [i, 1, 2, 3] * 3} for i in range(20)]
+    file.write_text("\n".join(map(json.dumps, rows)))
+    source, text = drafted(file, tmp_path)
+    assert (source.coordinates, source.metric) == (("lat", "lon"), "haversine")
+    assert "# - box is left out: a list can only be the coordinates, which are other columns" in text
+    file.write_text("\n".join(json.dumps({"k": f"k{i}", "at": [9.5, i / 7]}) for i in range(20)))
+    source, text = drafted(file, tmp_path)
+    assert source.coordinates == ("at_1", "at_2")
+    assert "# - if at is a position in degrees, make columns of latitude and longitude of it" in text
 
 
 def test_draft__takes_lists_for_places_only_where_there_is_no_other_number(tmp_path: Path) -> None:
@@ -413,7 +430,7 @@ def test_draft__takes_lists_for_places_only_where_there_is_no_other_number(tmp_p
     file.write_text("\n".join(json.dumps({"k": f"k{i}", "at": [i, 2.5], "x": i / 7}) for i in range(9)))
     source, text = drafted(file, tmp_path)
     assert source.coordinates == ("x",)
-    assert "# - at is left out: a list can only be the coordinates" in text
+    assert "# - at is left out: a list can only be the coordinates, which" in text
 
 
 def test_draft__leaves_out_lists_of_several_lengths(tmp_path: Path) -> None:

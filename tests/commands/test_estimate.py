@@ -82,6 +82,15 @@ def test_estimate__of_lists_is_what_their_join_gives_and_leaves_out_what_has_no_
     assert (found["rows"], found["rows_left_out"], found["rows_bad"]) == (500, 1, 2)
     assert found["pairs"] == len(self_join(vectors, 0.2, "cosine").left) > 50
     assert facts(capsys, *asked)["rows"] == 501, "by Euclid's distance a vector of zeros is a point"
+    wide = np.random.default_rng(3).standard_normal((500, 64))
+    table = pa.table({"v": pa.array(wide.tolist(), pa.list_(pa.float64()))})
+    pq.write_table(table, tmp_path / "wide.parquet")
+    asked = [tmp_path / "wide.parquet", "--columns", "v[64]", "--metric", "cosine", "--eps", 0.7]
+    found = facts(capsys, *asked)
+    assert (found["replicas"], found["candidates"]) == (1.0, 500 * 500 / 2), "as a run would, by products"
+    assert found["pairs"] == len(self_join(wide, 0.7, "cosine").left)
+    pq.write_table(pa.table({"x[1]": [1.0, 2.0], "x[2]": [1.0, 2.0]}), tmp_path / "names.parquet")
+    assert facts(capsys, tmp_path / "names.parquet", "--columns", "x[1],x[2]", "--eps", 2)["pairs"] == 1
     (tmp_path / "b.csv").write_text("v[6]\n1\n2\n")
     assert facts(capsys, tmp_path / "b.csv", "--columns", "v[6]", "--eps", 2)["rows"] == 2, "a name in CSV"
 

@@ -106,7 +106,7 @@ def test_show__calls_the_largest_cluster_by_the_name_that_it_kept(
     for table in ("changes", "cluster_flows", "cluster_names", "cluster_events"):
         write(lake, table, RUN, [kept] if table == "cluster_names" else [])
     assert show(lake) == 0
-    assert "1 point, 3 x x x (cluster_id 0)\n" in capsys.readouterr().out
+    assert "1 point, named 3 x x x (cluster_id 0)\n" in capsys.readouterr().out
 
 
 def test_show__says_what_is_new_since_the_run_before(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:

@@ -232,5 +232,9 @@ def test_trigger__refuses_a_lake_that_is_none_and_a_run_that_is_there(
     monkeypatch.delenv("EPSJOIN_LAKE")
     assert [dag_commands.main(triggered) for _ in range(2)] == [0, 2]
     assert f"navaids has a run of {MONTHS[0]} already; clear" in capsys.readouterr().err.splitlines()[-1]
+    taken = ["trigger", "navaids", "-l", MONTHS[1], "--run-id", MONTHS[0]]
+    assert dag_commands.main(taken) == 2
+    said = f"the run of {MONTHS[0]} of navaids is called {MONTHS[0]} already"
+    assert said in capsys.readouterr().err.splitlines()[-1]
     assert dag_commands.main([*triggered, "--run-id", "other"]) == 2
     assert f"navaids has a run of {MONTHS[0]} already; clear" in capsys.readouterr().err.splitlines()[-1]

@@ -18,11 +18,20 @@ SCRIPT = (BIN / "standalone.py").read_text()
 
 
 def run_standalone(
-    script: str, folder: Path, starts: str, ends: str, asked: signal.Signals, port: int = 1
+    script: str,
+    folder: Path,
+    starts: str,
+    ends: str,
+    asked: signal.Signals,
+    port: int = 1,
+    scheduler: str = "return None",
 ) -> subprocess.CompletedProcess[str]:
     """Run the script with an Airflow of which it is asked to end, once ``starts`` has run."""
     (folder / "airflow").mkdir()
-    (folder / "airflow" / "__init__.py").touch()
+    (folder / "airflow" / "jobs").mkdir()
+    for package in (folder / "airflow", folder / "airflow" / "jobs"):
+        (package / "__init__.py").touch()
+    (folder / "airflow" / "jobs" / "job.py").write_text(f"def most_recent_job(_): {scheduler}")
     (folder / "airflow" / "__main__.py").write_text(
         dedent(f"""
             import os, subprocess, time
@@ -57,8 +66,25 @@ def test_standalone__is_refused_where_another_one_answers(tmp_path: Path) -> Non
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         done = run_standalone(SCRIPT, tmp_path, "print('begun')", "pass", signal.SIGINT, port)
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (2, "")
     assert f"something answers at 127.0.0.1:{port} already: another standalone" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "code"),
+    [
+        ("return type('', (), {'is_alive': lambda _: True})()", 2),
+        ("return type('', (), {'is_alive': lambda _: False})()", 0),
+        ("from sqlalchemy.exc import OperationalError; raise OperationalError('', {}, Exception())", 0),
+    ],
+    ids=["alive", "ended", "no tables yet"],
+)
+def test_standalone__is_refused_beside_a_scheduler_that_lives(
+    tmp_path: Path, scheduler: str, code: int
+) -> None:
+    done = run_standalone(SCRIPT, tmp_path, "pass", "pass", signal.SIGINT, scheduler=scheduler)
+    assert done.returncode == code
+    assert ("a scheduler is at work on this database" in done.stderr) == (code == 2)
 
 
 def test_standalone__kills_services_that_do_not_end(tmp_path: Path) -> None:

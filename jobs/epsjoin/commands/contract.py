@@ -28,8 +28,9 @@ from epsjoin.source.records import Record, format_of
 from epsjoin.source.values import kind_of
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_MAX_PLACE = 3
-"""Number of coordinates up to which a list is a place; a longer one is taken for an embedding."""
+_MAX_PLACE, _MIN_VECTOR = 3, 8
+"""Number of numbers up to which a list is a place; and from which on it is the coordinates, whatever numbers
+stand beside it."""
 
 _TEXT_OF_LISTS = "has lists of numbers as texts; in files of json or parquet they could be the coordinates"
 
@@ -279,12 +280,6 @@ def _could_be_keys(columns: Mapping[str, Guess]) -> Iterator[str]:
 
 def _roles_of(columns: Mapping[str, Guess], key: str | None) -> tuple[dict[str, str], list[str]]:
     """The roles of the coordinates by name, and what a person must decide about them."""
-    lists = {name: guess.n_items for name, guess in columns.items() if guess.n_items}
-    vector = max(lists, key=lists.__getitem__, default=None)
-    left_out = [f"{name} is left out: a list can only be the coordinates" for name in lists if name != vector]
-    if vector is not None and lists[vector] > _MAX_PLACE:
-        why = "metric: cosine, as of embeddings, to which a length says nothing; if it does, euclidean"
-        return {vector: "coordinate"}, [*left_out, why]
     usable = {
         name: guess
         for name, guess in columns.items()
@@ -294,10 +289,14 @@ def _roles_of(columns: Mapping[str, Guess], key: str | None) -> tuple[dict[str, 
             or (guess.type == "integer" and max(-guess.minimum, guess.maximum) <= 2**53)
         )
     }
-    if vector is not None and not usable:
-        return {vector: "coordinate"}, left_out
-    left_out += [f"{vector} is left out: a list can only be the coordinates"] * (vector is not None)
     places, far = find_places(usable)
+    lists = {name: guess.n_items for name, guess in columns.items() if guess.n_items}
+    vector = max(lists, key=lists.__getitem__, default=None)
+    if vector is not None and not places and (lists[vector] >= _MIN_VECTOR or not usable):
+        return {vector: "coordinate"}, _doubts_of_vector(vector, columns, usable)
+    left_out = [
+        f"{name} is left out: a list can only be the coordinates, which are other columns" for name in lists
+    ]
     if places:
         (latitude, longitude), *others = places
         doubts = left_out
@@ -315,6 +314,24 @@ def _roles_of(columns: Mapping[str, Guess], key: str | None) -> tuple[dict[str, 
             "longitude, and set metric: haversine, unit: km"
         )
     return dict.fromkeys(numbers, "coordinate"), doubts
+
+
+def _doubts_of_vector(vector: str, columns: Mapping[str, Guess], others: Iterable[str]) -> list[str]:
+    """What a person must decide where the coordinates are a list."""
+    doubts = [f"{name} is left out: one list is taken" for name in columns if columns[name].n_items]
+    doubts.remove(f"{vector} is left out: one list is taken")
+    if columns[vector].n_items > _MAX_PLACE:
+        doubts.append(
+            "metric: cosine, as of embeddings, to which a length says nothing; if it does, euclidean"
+        )
+    else:
+        doubts.append(
+            f"if {vector} is a position in degrees, make columns of latitude and longitude of it: of a list "
+            "they cannot be told apart"
+        )
+    if names := ", ".join(others):
+        doubts.append(f"numbers that count in no distance: {names}")
+    return doubts
 
 
 def _name_coordinates(columns: Mapping[str, Guess], roles: Mapping[str, str]) -> str:

@@ -27,6 +27,9 @@ from epsjoin.local.epsilon.estimate import PAIR_BYTES
 from epsjoin.local.epsilon.fit import fit_epsilon
 from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import METRICS, Metric, get_metric
+from epsjoin.local.plan.block_planner import plan_run_in_blocks
+from epsjoin.local.plan.blocks import BlockPlan
+from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.sizes import WORKER_BYTES, cuts_of, row_bytes
 from epsjoin.local.plan.two_tables import SampledSides
@@ -216,13 +219,14 @@ def _sample_files(arguments: argparse.Namespace) -> Sample:
 def _parse_columns(arguments: argparse.Namespace) -> tuple[list[str], dict[str, int]]:
     """The names of the coordinates in the files, a list's once for each number; the lengths of the lists."""
     given = [name.strip() for name in arguments.columns.split(",")]
-    names = [_LIST.sub(r"\g<name>", text) for text in given]
-    if "" in given or len({*names}) < len(given):
+    if "" in given or len({*given}) < len(given):
         raise ArgumentError(
             f"--columns must be different names with commas between, not {arguments.columns!r}"
         )
     files = [*arguments.files, *(arguments.right or [])]
-    may_be_lists = not any(file.name.removesuffix(".gz").endswith(".csv") for file in files)
+    names = {_LIST.sub(r"\g<name>", text) for text in given}
+    # x[1] and x[2] are names, as those of columns in CSV are
+    may_be_lists = len(names) == len(given) and not any(".csv" in file.name.lower() for file in files)
     columns: list[str] = []
     lists: dict[str, int] = {}
     for text in given:
@@ -334,7 +338,12 @@ def _add_join(forecast: Forecast, sample: Sample, expectation: Expectation, eps:
         points = np.concatenate((points, sample.right))
         ids = np.arange(len(points))
         sides = SampledSides(ids >= len(sample.points), (sample.n_rows, sample.n_right))
-    plan = plan_join(points, ids, n_rows, eps, sample.metric, cuts, expected.pairs, sides)
+    tables = [sample.points, *([] if sample.right is None else [sample.right])]
+    of_tables = [sample.n_rows, *([] if sample.right is None else [sample.n_right])]
+    blocks = plan_run_in_blocks(tables, of_tables, eps, sample.metric, sample.params, expected.pairs)
+    plan: JoinPlan | BlockPlan = blocks or plan_join(
+        points, ids, n_rows, eps, sample.metric, cuts, expected.pairs, sides
+    )
     ends = 2 if sample.right is None else 1
     return replace(
         forecast,
@@ -344,9 +353,10 @@ def _add_join(forecast: Forecast, sample: Sample, expectation: Expectation, eps:
         neighbours=ends * expected.pairs / sample.n_rows,
         join=None if sample.run is None else _describe_join(sample.run, sample.params, eps),
         parts=plan.n_parts,
-        replicas=plan.expected_rows / n_rows,
+        replicas=plan.expected_stored_rows / n_rows,
         largest_part_rows=plan.expected_part_rows,
-        largest_part_bytes=WORKER_BYTES + plan.expected_part_rows * row_bytes(dimensions),
+        largest_part_bytes=WORKER_BYTES
+        + plan.expected_part_rows * (blocks.row_bytes if blocks else row_bytes(dimensions)),
         pair_bytes=expected.pairs * PAIR_BYTES,
         candidates=plan.expected_candidates,
         seconds_on_one_core=plan.expected_seconds,

@@ -85,7 +85,7 @@ def _tell_clusters(lake: Lake, inputs: Fingerprints) -> Iterator[tuple[str, str]
     unit = lake.source.unit
     known = ("snapshots", "points", "epsilon", "join_plan", "pairs", "clusters", "outliers")
     try:
-        of = inputs.slices([*known, "changes", "cluster_names", "cluster_events"])
+        of = inputs.slices([*known, "changes", "cluster_events"])
     except MissingSliceError:  # an older version has made the run
         of = inputs.slices(known)
     yield from _tell_snapshot(lake, of)
@@ -109,8 +109,8 @@ def _tell_clusters(lake: Lake, inputs: Fingerprints) -> Iterator[tuple[str, str]
     names = texts_of(lake, of["points"], shown)
     for row in largest:
         called = f"id {row['cluster_id']} {names[row['cluster_id']]}"
-        if "cluster_names" in of:
-            called = _call_cluster(lake, of["cluster_names"], row["cluster_id"]) or called
+        if "cluster_events" in of:
+            called = _call_cluster(lake, inputs, row["cluster_id"]) or called
         yield "largest cluster", f"{counted(row['count_all'], 'point')}, {called}".rstrip()
     if "cluster_events" in of:
         yield from _tell_what_is_new(lake, inputs, of["changes"], of["cluster_events"])
@@ -119,13 +119,17 @@ def _tell_clusters(lake: Lake, inputs: Fingerprints) -> Iterator[tuple[str, str]
         yield "top outliers" if number == 0 else "", described
 
 
-def _call_cluster(lake: Lake, cluster_names: Slice, cluster_id: int) -> str:
+def _call_cluster(lake: Lake, inputs: Fingerprints, cluster_id: int) -> str:
     """Say under which name a cluster goes on from earlier runs; empty where that is its cluster_id."""
-    found = slices.read_slice(lake, cluster_names).filter(pc.field("cluster_id") == cluster_id).to_pylist()
+    try:
+        names = slices.read_slice(lake, inputs.slice("cluster_names"))
+    except MissingSliceError:  # an older version has made the run
+        return ""
+    found = names.filter(pc.field("cluster_id") == cluster_id).to_pylist()
     given = [row for row in found if row["name"] != cluster_id]
     texts = name_records(lake, given)
     return "".join(
-        f"{row['name']} {texts.get(row['name'], '')}".rstrip() + f" (cluster_id {cluster_id})"
+        f"named {row['name']} {texts.get(row['name'], '')}".rstrip() + f" (cluster_id {cluster_id})"
         for row in given
     )
 

@@ -12,6 +12,21 @@ from epsjoin.errors import ContractError
 TYPE = "array"
 """The type of a column of lists, in the words of the standard."""
 
+_OF_LIST = {
+    "name",
+    "physicalName",
+    "logicalType",
+    "items",
+    "logicalTypeOptions",
+    "required",
+    "customProperties",
+}
+_OF_LIST |= {"description", "businessName", "tags", "physicalType"}
+"""What may be said of a list."""
+
+_OF_ITEMS = {"logicalType", "logicalTypeOptions", "description"}
+"""What may be said of its items."""
+
 ITEM_TYPES = ("number", "integer")
 """Types that the items of a list can have."""
 
@@ -43,8 +58,13 @@ def _expand(file: Path, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     place = f"{file}: column {name}"
     items, options = body.get("items") or {}, body.get("logicalTypeOptions") or {}
     check_choice(place, "logicalType of the items", items.get("logicalType"), ITEM_TYPES)
+    for which, given, known in (("a list", body, _OF_LIST), ("items", items, _OF_ITEMS)):
+        if unknown := sorted(given.keys() - known):
+            raise ContractError(
+                f"{place}: of {which} {', '.join(unknown)} cannot be said, only {', '.join(sorted(known))}"
+            )
     n = options.get("minItems")
-    if not n or n != options.get("maxItems"):
+    if not isinstance(n, int) or n < 1 or n != options.get("maxItems"):
         raise ContractError(
             f"{place}: a list needs logicalTypeOptions: {{minItems: n, maxItems: n}}, n being the length of "
             f"every list, not {options}"
@@ -54,8 +74,6 @@ def _expand(file: Path, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             f"{place}: a list can only be the coordinates of a point (customProperties: role: coordinate); "
             "leave the column out if it is something else"
         )
-    if body.get("primaryKey"):
-        raise ContractError(f"{place} is a list, which cannot be a key")
     in_file = body.get("physicalName") or name
     described = str(body.get("description", "")).strip()
     for item in range(n):

@@ -171,7 +171,8 @@ class SourceContract:
 
         Empty if every record is taken.
         """
-        present = [f"`{name}` IS NOT NULL" for name in self.optional]
+        # of a list the first number tells whether it is there
+        present = [f"`{name}` IS NOT NULL" for name in self.optional if not self.column(name).item]
         if not self.where:
             return " AND ".join(present)
         end = "\n)" if "--" in self.where else ")"  # it may end in a comment

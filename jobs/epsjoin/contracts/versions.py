@@ -25,7 +25,7 @@ FILE = "published.json"
 BUMPS = ("", "minor", "major")
 """Semver bumps that a change can require, ascending; empty: none."""
 
-OF_FILES = ("physicalName", "decimals", "format")
+OF_FILES = ("physicalName", "decimals", "format", "item")
 """How a source's column is read from its files, where the contract says so."""
 
 Bump: TypeAlias = Literal["minor", "major"]

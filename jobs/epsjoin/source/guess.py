@@ -167,13 +167,12 @@ def _look(file: Path, source: SourceContract) -> FileGuess:
     guesses = {name: _conclude(name, values, n_records, is_text) for name, values in seen.items()}
     for name in set(names) - set(once):
         guesses[name] = Guess(name, unusable="its name occurs more than once")
-    taken: set[str] = set()
-    for name in dict.fromkeys(names):
-        guess = guesses[name]
-        guess.unusable = guess.unusable or _name_fault(name)
+    taken = set(RESERVED)
+    for guess in sorted((guesses[name] for name in dict.fromkeys(names)), key=lambda each: each.n_items > 0):
+        guess.unusable = guess.unusable or _name_fault(guess.name)
         if not guess.unusable:
             guess.given = _give_name(guess, taken)
-            taken.add(guess.given.lower())
+            taken.update(_names_of_column(guess.given, guess.n_items))
     return FileGuess(tuple(guesses[name] for name in dict.fromkeys(names)), n_records, separated)
 
 
@@ -390,4 +389,10 @@ def _give_name(guess: Guess, taken: set[str]) -> str:
     plain = re.sub(r"[^A-Za-z0-9]+", "_", guess.name).strip("_")
     like = guess.name if COLUMN_NAME.fullmatch(guess.name) else plain if plain[:1].isalpha() else f"c_{plain}"
     names = (like if number == 1 else f"{like}_{number}" for number in count(1))
-    return next(name for name in names if name.lower() not in (*RESERVED, *taken))
+    return next(name for name in names if taken.isdisjoint(_names_of_column(name, guess.n_items)))
+
+
+def _names_of_column(name: str, n_items: int) -> Iterator[str]:
+    """The names that a column takes in a contract: its own, and of a list those of its numbers."""
+    yield name.lower()
+    yield from (f"{name}_{number + 1}".lower() for number in range(n_items))

@@ -30,14 +30,17 @@ from epsjoin.lake.parquet import File
 from epsjoin.lake.targets import Target
 from epsjoin.local.cluster.components import Meeting, contract, settle
 from epsjoin.local.cluster.from_pairs import connect, number_points, partial_degrees
-from epsjoin.local.metric import get_metric
+from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.neighbours.from_pairs import nearest_within
 from epsjoin.local.neighbours.knn import search_rows
 from epsjoin.local.neighbours.tree import make_lists
+from epsjoin.local.plan.block_planner import choose_products, plan_products
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join
+from epsjoin.local.plan.product import MIN_DIMENSIONS
 from epsjoin.local.plan.projection import choose_projection, simple_projection
-from epsjoin.params import CUTS
+from epsjoin.params import CUTS, RunParams
+from epsjoin.spark.join.blocks import join_task, mark_block, rows_of_blocks
 from epsjoin.spark.join.pairs import PAIRS
 from epsjoin.spark.join.parts import Part, make_joiner
 from epsjoin.spark.join.replicas import REPLICAS, replicas_read_by
@@ -90,6 +93,8 @@ def warm(folder: Path) -> int:
                     _after_join(pairs.location, file)
     _lay_out_dense_rows()
     _choose_of_many_rows()
+    for name in ("euclidean", "cosine"):
+        _multiply_blocks(get_metric(name))
     return found
 
 
@@ -102,6 +107,24 @@ def _lay_out_dense_rows() -> None:
 def _choose_of_many_rows() -> None:
     """Choose coordinates as a part does that has many rows: it tries axes and, by Euclid, principal axes."""
     choose_projection(np.random.default_rng(0).random((N_POINTS, 3)), 1 << 20, 0.3, SQUARES)
+
+
+def _multiply_blocks(metric: Metric) -> None:
+    """Join blocks of vectors as tasks do, and read them again, in kernels of their own."""
+    vectors = np.random.default_rng(0).standard_normal((N_POINTS, MIN_DIMENSIONS))
+    eps = {"euclidean": 5.0, "cosine": 0.5}[metric.name]  # within which there are some pairs
+    chosen = choose_products([vectors], [N_POINTS], eps, metric)
+    if chosen is None:
+        raise ValueError(f"no products are chosen for {N_POINTS} vectors")
+    plan = plan_products(chosen, eps, metric, 8, RunParams().worker_memory_mb << 20, 1.0)
+    ids = np.arange(N_POINTS)
+    by_block = rows_of_blocks(Reading(("v",), MIN_DIMENSIONS, is_checked=True))
+    batch = pa.record_batch({"id": ids, "point": to_binary(vectors)})
+    blocks = {block: rows.to_batches() for block, rows in by_block(batch, plan, {"points": 0, "rows": 0})}
+    for task, pair in enumerate(plan.tasks.tolist()):
+        rows = [each for block in {*pair} for each in mark_block(blocks.get(block, []), block)]
+        for _ in join_task(rows, task, plan, N_POINTS**2, {}):
+            pass
 
 
 def _files(reports: Any) -> list[File]:

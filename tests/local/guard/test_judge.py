@@ -257,9 +257,9 @@ def test_judge__says_which_usual_loss_is_exceeded() -> None:
     seen = kept(9949, 10_000, 9949)
     lost = found_in(seen)["lost"]
     assert (lost.verdict, lost.limit) == ("warned", 0.05)
-    assert lost.words.endswith("are missing in a.csv (0.51%, more than 0.5%)")
+    assert lost.words.endswith("are missing in a.csv (0.51%, more than the 0.5% that are usual)")
     lost = found_in(replace(seen, n_now=9600, most_lost=0.01, matched=None))["lost"]
-    assert lost.words.endswith("(4%, more than 3%, 3 times the most of the runs before)")
+    assert lost.words.endswith("(4%, more than the 3% that are usual, 3 times the most of the runs before)")
 
 
 def test_judge__compares_numbers_alone_where_records_are_not_matched() -> None:

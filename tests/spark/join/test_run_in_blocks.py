@@ -14,6 +14,7 @@ import pytest
 
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.lake import slices
+from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.local.plan import block_planner, blocks
 from epsjoin.local.plan.blocks import BlockPlan
@@ -126,6 +127,22 @@ def test_run__in_blocks_refuses_more_pairs_than_are_allowed(job: Job) -> None:
     tight = replace(job, params=replace(job.params, max_pairs=100))
     with pytest.raises(BudgetError, match="pairs"):
         replicate.run(tight)
+    row = {**_plan_row(job), "expected_pairs": 1.0}  # so that the join itself must find out
+    slices.write_slice(job.lake, Slice("join_plan", job.run), slices.table_of(job.lake, "join_plan", [row]))
+    fingerprint = Fingerprints(job.lake, job.run).slice("replicas", join_plan=row["plan"])
+    assert slices.count_rows(job.lake, fingerprint) == N, "they are those of the plan"
+    with pytest.raises(BudgetError, match=r"more than 100 pairs \(max_pairs\) lie within eps 37"):
+        merge_join.run(tight)
+
+
+def test_run__in_too_many_blocks_is_refused_with_what_helps(
+    job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for step in JOIN_STEPS[:2]:
+        step(job)
+    monkeypatch.setattr(block_planner, "MAX_TASKS", 1)
+    with pytest.raises(BudgetError, match=r"pairs of blocks, 1 are allowed: .*; raise worker_memory_mb"):
+        replicate.run(job)
 
 
 def test_a_plan_of_blocks__is_read_as_it_was_written() -> None:

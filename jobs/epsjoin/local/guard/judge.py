@@ -84,6 +84,8 @@ def judge(seen: Seen, limits: Mapping[str, float | None], accept: Collection[str
             verdict = "accepted" if check in accept else "held"
             digits = next((n for n in (3, 5, 8) if _percent(observed, n) != _percent(limit, n)), 17)
             words += f" ({_percent(observed, digits)}, {_percent(limit, digits)} are allowed)"
+        elif check == "left_out" and observed is not None:
+            words += f" of {_percent(observed)}"
         elif is_beyond:
             verdict = "warned"
         elif check == "lost" and (unusual := _usual_loss_exceeded(seen, observed)):
@@ -139,7 +141,7 @@ def _usual_loss_exceeded(seen: Seen, observed: float | None) -> str:
     if observed <= usual:
         return ""
     of_runs = f", {WARN_FACTOR:g} times the most of the runs before" if usual > WARN_LOST else ""
-    return f"{_percent(observed)}, more than {_percent(usual)}{of_runs}"
+    return f"{_percent(observed)}, more than the {_percent(usual)} that are usual{of_runs}"
 
 
 def _compare_numbers(seen: Seen, check: str, limits: Mapping[str, float | None]) -> _Raw:
@@ -166,8 +168,7 @@ def _compare_left_out(seen: Seen, limits: Mapping[str, float | None]) -> _Raw:
         return _Raw(None, "no record is left out, or the two runs have other conditions")
     difference = round(abs(seen.left_out_now - seen.left_out_before), 12)  # 0.07 - 0.06 is more than 0.01
     now, before = f"{seen.left_out_now:.2%}", f"{seen.left_out_before:.2%}"
-    words = f"{now} of the records are left out, in run {seen.against} {before}: a difference of "
-    words += _percent(difference)
+    words = f"{now} of the records are left out, in run {seen.against} {before}: a difference"
     return _Raw(difference, words, _exceeds(difference, limits["left_out"]))
 
 
@@ -181,7 +182,8 @@ def _look_at_matched(
     which = ", ".join(f"{name} in {seen.changed[name]:,}" for name in most if seen.changed[name])
     words = f"{matched.updated:,} {of_kept} have another value"
     if seen.n_updated:
-        words += f"; of {seen.n_updated:,} that were looked at: {which or 'no column that both runs have in one type'}"
+        which = which or "no column that both runs have in one type"
+        words += f"; of {seen.n_updated:,} that were looked at: {which}"
     yield (
         "updated",
         _Raw(fraction, words, matched.updated >= MIN_RECORDS and _exceeds(fraction, limits["updated"])),

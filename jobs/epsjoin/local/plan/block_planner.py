@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,11 +13,15 @@ from epsjoin.kernels.arrays import Bools, Floats, Floats32, Ints, Points
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.blocks import BlockCosts, BlockPlan, Cells
 from epsjoin.local.plan.costs import BLOCK_NS_PER_TASK
-from epsjoin.local.plan.product import ProductPlan, let_through
+from epsjoin.local.plan.product import MIN_DIMENSIONS, ProductPlan, has_products, let_through
 from epsjoin.local.plan.sizes import WORKER_BYTES
-from epsjoin.local.plan.ways import Tables
+from epsjoin.local.plan.ways import Tables, choose_way
+from epsjoin.local.product.blas import one_thread
 from epsjoin.local.product.rows import FilterSpace, embed, farthest, filter_rows
+from epsjoin.params import RunParams
 
+REMEDY = "join a selection of the rows, or take a smaller eps or float32, which need fewer blocks"
+"""What to do about too many blocks of frames, by default."""
 MAX_TASKS = 10_000
 """Maximum number of pairs of blocks."""
 MIN_TASKS = 8
@@ -82,6 +87,7 @@ def plan_blocks(
     item_bytes: int,
     worker_bytes: float,
     expected_pairs: float,
+    remedy: str = REMEDY,
 ) -> BlockPlan:
     """Choose cells and blocks on samples: the cheapest of 1, 2, 4, ... cells.
 
@@ -93,6 +99,7 @@ def plan_blocks(
     item_bytes : bytes of a coordinate as it is sent, 4 or 8.
     worker_bytes : memory of a Python worker.
     expected_pairs : pairs in the result.
+    remedy : what the refusal advises.
 
     Returns
     -------
@@ -131,8 +138,7 @@ def plan_blocks(
         raise BudgetError(
             f"the join would take {best.n_tasks:,} pairs of blocks, {MAX_TASKS:,} are allowed: "
             f"{best.products:.3g} products, {best.sent_rows:.3g} rows sent to tasks, "
-            f"{best.nanoseconds(costs) / 3.6e12:,.0f} hours of one core; join a selection of the rows, or "
-            "take a smaller eps or float32, which need fewer blocks"
+            f"{best.nanoseconds(costs) / 3.6e12:,.0f} hours of one core; {remedy}"
         )
     tasks, cell_of = _list_tasks(best)
     between = _pairs_between(best.cells, samples, space, metric, eps)
@@ -142,6 +148,71 @@ def plan_blocks(
         metric, eps, space, best.cells, best.buckets, tasks, block_rows, row_bytes,
         d * item_bytes, expected_pairs, weights / max(weights.sum(), 1e-300), product.survivors,
     )  # fmt: skip
+
+
+class Products(NamedTuple):
+    """Samples of what is joined by products, and the filter rows."""
+
+    tables: Tables
+    way: ProductPlan
+
+
+def choose_products(
+    samples: Sequence[Floats], n_rows: Sequence[int], eps: float, metric: Metric
+) -> Products | None:
+    """Choose products for points of one set, or of two; None where there are none, or a sweep costs less.
+
+    Parameters
+    ----------
+    samples, n_rows : a uniform sample of each set in random order, and its number of rows.
+    """
+    is_wide = samples[0].shape[1] >= MIN_DIMENSIONS and min(map(len, samples)) > 1
+    if not is_wide or not has_products(metric):
+        return None
+    left, right = (samples[0], None) if len(samples) == 1 else samples
+    tables = Tables(left, right, n_rows[0], 0 if right is None else n_rows[1])
+    with one_thread():
+        way = choose_way(tables, eps, metric)
+    return Products(tables, way) if isinstance(way, ProductPlan) else None
+
+
+def plan_products(
+    chosen: Products,
+    eps: float,
+    metric: Metric,
+    item_bytes: int,
+    worker_bytes: int,
+    expected_pairs: float,
+    remedy: str = REMEDY,
+) -> BlockPlan:
+    """Plan the blocks of what :func:`choose_products` chose: see :func:`plan_blocks`."""
+    with one_thread():
+        return plan_blocks(*chosen, eps, metric, item_bytes, worker_bytes, expected_pairs, remedy)
+
+
+def plan_run_in_blocks(
+    samples: Sequence[Floats],
+    n_rows: Sequence[int],
+    eps: float,
+    metric: Metric,
+    params: RunParams,
+    expected_pairs: float,
+) -> BlockPlan | None:
+    """Plan a run in blocks; None where it is cut into parts, since that costs less or is asked for.
+
+    Raises
+    ------
+    BudgetError
+        There would be more than ``MAX_TASKS`` tasks.
+    """
+    if params.cuts != "planned" or params.n_parts is not None:
+        return None
+    chosen = choose_products(samples, n_rows, eps, metric)
+    if chosen is None:
+        return None
+    remedy = "raise worker_memory_mb, so that blocks are larger, or take a smaller eps"
+    worker_bytes = params.worker_memory_mb << 20
+    return plan_products(chosen, eps, metric, 8, worker_bytes, expected_pairs, remedy)
 
 
 def _sample_rows(points: Points, metric: Metric, space: FilterSpace) -> Floats32:

@@ -216,6 +216,11 @@ class BlockPlan:
         return float(self.parts.rows.sum())
 
     @property
+    def expected_stored_rows(self) -> float:
+        """Rows of the table ``replicas`` of a run: a block is stored once, whatever tasks read it."""
+        return float(self.block_rows.sum())
+
+    @property
     def expected_part_rows(self) -> float:
         """Rows of the largest task."""
         return float(self.parts.rows.max())

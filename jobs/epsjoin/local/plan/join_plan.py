@@ -146,6 +146,11 @@ class JoinPlan:
             raise ArgumentError(f"this is no join plan: {error}") from error
 
     @property
+    def expected_stored_rows(self) -> float:
+        """Rows of the table ``replicas`` of a run: the replicas in all parts."""
+        return self.expected_rows
+
+    @property
     def expected_seconds(self) -> float:
         """Seconds that one core sweeps, by the costs that the cuts were chosen by; a rough guess."""
         return self.key.seconds(

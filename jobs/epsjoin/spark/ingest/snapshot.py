@@ -54,7 +54,7 @@ def find_snapshot(job: Job) -> list[tuple[str, str]]:
     try:
         entries = _entries(filesystem, root)
     except FileNotFoundError as error:
-        where = "" if is_uri or folder.startswith("/") else f" in {job.project}"
+        where = "" if is_uri or folder.startswith("/") else f" below {job.project}"
         raise DataRefusedError(f"the snapshots' folder {folder} does not exist{where}") from error
     before, _, after = (unquote(leaf) if is_uri else leaf).partition("{date}")
     pattern = re.compile(re.escape(before) + r"(\d{4}-\d{2}-\d{2})" + re.escape(after))

@@ -59,7 +59,7 @@ def join_blocks(
 
 
 def _send(points: Points, plan: BlockPlan, *, is_right: bool) -> DataFrame:
-    reading = points.reading.of_dimensions(len(plan.space.centre))
+    reading = points.reading.of_dimensions(plan.dimensions)
     return points.rows.map(make_sender(plan, reading, is_right=is_right), REPLICA_STREAMS)
 
 
@@ -172,9 +172,8 @@ def join_task(
             if block not in of_blocks:
                 raise TableError(f"rows of the block {block} came to the task {task}; run the join again")
             of_blocks[block].append(batch)
-    dimensions = len(plan.space.centre)
-    left = _gather(of_blocks[first], dimensions)
-    right = None if second == first else _gather(of_blocks[second], dimensions)
+    left = _gather(of_blocks[first], plan.dimensions)
+    right = None if second == first else _gather(of_blocks[second], plan.dimensions)
     sweep = sweep_products(
         left,
         right,

@@ -148,9 +148,9 @@ def make_joiner(
 ) -> Joiner:
     """Make the work of a task on a part: read the part's files, join, write the pairs, yield one report.
 
-    The report has the seconds of each phase. ``starting`` is loading and compiling the kernels, which happens
-    once in a worker: a join of a few of the rows, before ``joining`` begins. ``first`` are pairs that are
-    left out, since they were given first.
+    The report has the seconds of each phase. Of cuts, ``starting`` is loading and compiling the kernels,
+    which happens once in a worker: a join of a few of the rows, before ``joining`` begins. ``first`` are
+    pairs that are left out, since they were given first.
     """
 
     def join(part: Part) -> Iterator[pa.RecordBatch]:

@@ -16,16 +16,14 @@ from epsjoin.lake.sample import Sample
 from epsjoin.local.arguments import as_array, check_dimensions
 from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import Metric, get_metric
-from epsjoin.local.plan.block_planner import plan_blocks
+from epsjoin.local.plan.block_planner import choose_products, plan_products, plan_run_in_blocks
 from epsjoin.local.plan.blocks import BlockPlan
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.expected_parts import expect_parts
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.planner import plan_join
-from epsjoin.local.plan.product import MIN_DIMENSIONS, ProductPlan, has_products
 from epsjoin.local.plan.sizes import cuts_of
 from epsjoin.local.plan.two_tables import SampledSides
-from epsjoin.local.plan.ways import Tables, choose_way
 from epsjoin.local.product.blas import one_thread
 from epsjoin.local.scale import scale_metric
 from epsjoin.local.sweep.threads import in_ranges
@@ -71,7 +69,8 @@ def plan_run(job: Job, points: Points, eps: float) -> RunPlan:
 
     In many dimensions it goes by pairs of blocks, where that costs less than sweeps, unless a number of parts
     or regular cuts are asked for. The number of parts follows from the number of points, never from the
-    cluster: a re-run elsewhere makes the same plan.
+    cluster: a re-run elsewhere makes the same plan, but for the last bits of the axes of blocks, which depend
+    on the processor.
 
     Raises
     ------
@@ -85,17 +84,14 @@ def plan_run(job: Job, points: Points, eps: float) -> RunPlan:
     metric = get_metric(source.point_metric)
     plan: JoinPlan | BlockPlan | None = None
     if params.cuts == "planned" and params.n_parts is None:
-        chosen = _choose_products([sample], [points.n], eps, metric)
-        if chosen is not None:
-            worker_bytes = params.worker_memory_mb << 20
-            plan = _plan_products(chosen, eps, metric, 8, worker_bytes, expected.pairs)
+        plan = plan_run_in_blocks([sample], [points.n], eps, metric, params, expected.pairs)
     if plan is None:
         ranges = in_ranges(_MAX_THREADS, are_long=True)
         cut = plan_join(sample, ids, points.n, eps, metric, cuts, expected.pairs, ranges=ranges)
         plan = replace(cut, parts=expect_parts(cut, sample, ids, points.n))
     say(
         f"replicate: eps {in_unit(eps, source.unit)}, {_describe_parts(plan)}; expected: "
-        f"{counted(plan.expected_rows, 'row')}, {counted(plan.expected_pairs, 'pair')}"
+        f"{counted(plan.expected_stored_rows, 'row')}, {counted(plan.expected_pairs, 'pair')}"
     )
     return RunPlan(plan, len(sample))
 
@@ -188,7 +184,7 @@ def plan_block_join(
         return None
     threshold = metric.check_eps(eps)
     coordinates = [points for _, points in samples]
-    chosen = _choose_products(coordinates, n_rows, threshold, metric)
+    chosen = choose_products(coordinates, n_rows, threshold, metric)
     if chosen is None:
         return None
     of_right = (None, 0) if len(samples) == 1 else (coordinates[1], n_rows[1])
@@ -196,40 +192,7 @@ def plan_block_join(
     with one_thread():
         expected = pairs.refuse_too_many(threshold, max_pairs).pairs
     worker_bytes = RunParams().worker_memory_mb << 20
-    return _plan_products(chosen, threshold, metric, coordinate_bytes, worker_bytes, expected)
-
-
-class _Products(NamedTuple):
-    """Samples of what is joined by products, and the filter rows."""
-
-    tables: Tables
-    way: ProductPlan
-
-
-def _choose_products(
-    samples: Sequence[Floats], n_rows: Sequence[int], eps: float, metric: Metric
-) -> _Products | None:
-    """Choose products for points of one set, or of two; None where there are none, or a sweep costs less."""
-    is_wide = samples[0].shape[1] >= MIN_DIMENSIONS and min(map(len, samples)) > 1
-    if not is_wide or not has_products(metric):
-        return None
-    left, right = (samples[0], None) if len(samples) == 1 else samples
-    tables = Tables(left, right, n_rows[0], 0 if right is None else n_rows[1])
-    with one_thread():
-        way = choose_way(tables, eps, metric)
-    return _Products(tables, way) if isinstance(way, ProductPlan) else None
-
-
-def _plan_products(
-    chosen: _Products,
-    eps: float,
-    metric: Metric,
-    coordinate_bytes: int,
-    worker_bytes: int,
-    expected_pairs: float,
-) -> BlockPlan:
-    with one_thread():
-        return plan_blocks(*chosen, eps, metric, coordinate_bytes, worker_bytes, expected_pairs)
+    return plan_products(chosen, threshold, metric, coordinate_bytes, worker_bytes, expected)
 
 
 def plan_samples(

@@ -88,14 +88,9 @@ def run(job: Job, max_files: int = MAX_FILES) -> dict[str, float]:
     return {
         **counters,
         "parts": plan.n_parts,
-        "expected_rows": expected_replicas(plan),
+        "expected_rows": plan.expected_stored_rows,
         "bytes": sum(file.size for file in written.files),
     }
-
-
-def expected_replicas(plan: JoinPlan | BlockPlan) -> float:
-    """Return the expected number of rows of ``replicas``: a block is stored once, whatever tasks read it."""
-    return float(plan.block_rows.sum()) if isinstance(plan, BlockPlan) else plan.expected_rows
 
 
 def _n_stored(plan: JoinPlan | BlockPlan) -> int:
@@ -105,7 +100,7 @@ def _n_stored(plan: JoinPlan | BlockPlan) -> int:
 
 def n_files(points: Points, plan: JoinPlan | BlockPlan) -> float:
     """Return the expected maximum number of files of replicas: one for each part whenever a task writes."""
-    n_bytes = expected_replicas(plan) * (8 * plan.dimensions + REPLICA_ROW_BYTES)
+    n_bytes = plan.expected_stored_rows * (8 * plan.dimensions + REPLICA_ROW_BYTES)
     return _n_stored(plan) * (points.n_splits + n_bytes / FLUSH_BYTES)
 
 
@@ -161,7 +156,7 @@ def _plan_row(planned: RunPlan, n_points: int) -> dict[str, object]:
         "n_parts": plan.n_parts,
         "sample_rows": planned.sample_rows,
         "n_points": n_points,
-        "expected_rows": expected_replicas(plan),
+        "expected_rows": plan.expected_stored_rows,
         "expected_candidates": plan.expected_candidates,
         "expected_pairs": plan.expected_pairs,
         "plan": plan.to_json(),
