@@ -310,7 +310,8 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
     if bool(source.latitude) != bool(source.longitude):
         refuse("latitude and longitude come together")
     if source.metric == "haversine" and source.coordinates != (source.latitude, source.longitude):
-        found = ", ".join(f"{name}: {roles[name]}" for name in source.coordinates)
+        found = ", ".join(f"{name}: {roles[name]}" for name in source.coordinates[:4])
+        found += ", …" if len(source.coordinates) > 4 else ""
         refuse(
             "haversine takes two coordinates, one of the role latitude and one of the role longitude "
             f"(customProperties: role), not {found}"

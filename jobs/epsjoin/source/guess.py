@@ -368,8 +368,12 @@ def _conclude_lists(guess: Guess, values: _Values, n_values: int) -> Guess:
     """What a column with lists of numbers is: they must be of one length, but for a few."""
     (n_items, n), *others = values.lengths.most_common(2)
     if n < (1 - MAX_ODD) * n_values:
-        what = f"of {n_items} and of {others[0][0]} items" if others else "and other values"
-        return replace(guess, unusable=f"it has lists {what}; all must be as long")
+        rest = f"others of {others[0][0]}" if others else "other values"
+        return replace(
+            guess,
+            unusable=f"{n:,} of its {n_values:,} values are lists of {n_items} numbers, and {rest}; all must "
+            f"be as long, but for {MAX_ODD:.0%}",
+        )
     odd = next((text for kind, text in values.examples.items() if kind != "list"), "")
     odd = odd or (f"a list of {others[0][0]}" if others else "")
     return replace(guess, type="array", n_items=n_items, n_odd=n_values - n, odd=odd)

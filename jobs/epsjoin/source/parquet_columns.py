@@ -62,7 +62,7 @@ def _to_block(source: SourceContract, part: pa.RecordBatch, row: int) -> Block |
 
 _COMMON: dict[str, tuple[Callable[[pa.DataType], bool], ...]] = {
     "string": (pa.types.is_string, pa.types.is_large_string),
-    "number": (pa.types.is_integer, pa.types.is_float32, pa.types.is_float64),
+    "number": (pa.types.is_integer, pa.types.is_floating),
     "integer": (pa.types.is_signed_integer, pa.types.is_uint8, pa.types.is_uint16, pa.types.is_uint32),
     "boolean": (pa.types.is_boolean,),
     "date": (pa.types.is_date32,),

@@ -196,3 +196,13 @@ def test_knn_join__of_few_dimensions_that_look_many_is_searched_in_the_tree():
         found.distance, nearest(points, points, 2, "euclidean", np.arange(len(points)))[1]
     )
     assert "products" not in counters
+
+
+def test_plan__is_for_the_queries_outside_of_clusters_too():
+    """Two thirds lie in clusters; by a filter for their distances the others were compared with everybody."""
+    random = np.random.default_rng(0)
+    points = random.standard_normal((4000, 768))
+    points[:2800] = random.standard_normal((50, 768))[random.integers(50, size=2800)] + 0.25 * points[:2800]
+    counters: dict[str, int] = {}
+    knn_join(None, points, 4, "cosine", counters=counters)
+    assert 4 * 4000 <= counters["comparisons"] < 8 * 4000

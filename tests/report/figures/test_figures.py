@@ -212,6 +212,14 @@ def test_draw_step_times__tells_the_start_from_the_parts_of_the_step(divided: Fi
     )
 
 
+def test_draw_costs__has_room_for_large_numbers(example: Findings) -> None:
+    plan = {**example.plan, "expected_candidates": 123_456_789_012_345.0}
+    fig = charts.draw_costs(dataclasses.replace(example, plan=plan, n_candidates=234_567_890_123_456))
+    fig.draw_without_rendering()
+    ends = [super(type(text), text).get_window_extent().x1 for text in fig.axes[0].texts]
+    assert 0.5 * fig.bbox.width < max(ends) <= fig.bbox.width
+
+
 def test_draw_step_times__has_room_for_what_it_says(divided: Findings) -> None:
     """The longest text stands behind the longest bar or beside a short one."""
     for seconds in (16.0, 1600.0):

@@ -16,6 +16,7 @@ from unittest import mock
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -36,7 +37,7 @@ from epsjoin.spark.report.gather import gather
 from tests import open_sets, planted
 from tests.spark.conftest import JobMaker, copy_of, new_job
 from tests.spark.ingest.here import reading_here
-from tests.tiny import coordinate, key
+from tests.tiny import coordinate, key, list_of_coordinates
 
 TABLES = ("changes", "cluster_flows", "cluster_names", "cluster_events")
 COLUMNS = [key(), coordinate("x"), coordinate("y"), {"name": "kind", "logicalType": "string"}]
@@ -432,3 +433,26 @@ def test_compare__with_a_run_in_which_a_column_had_another_type_reads_its_values
     (change,) = rows(job, runs[1], "changes")
     assert (change["id"], change["what"], change["columns"]) == (2, "updated", '["n"]')
     assert (json.loads(change["before"])["n"], json.loads(change["now"])["n"]) == ("2", "two")
+
+
+def test_compare__tells_the_vector_of_a_record_only_where_it_has_moved(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    runs = planted.RUNS[:2]
+    vectors = np.random.default_rng(0).standard_normal((40, 3))
+    for run, words in zip(runs, ("seen", "seen again"), strict=True):
+        columns = {"id": range(40), "v": pa.array(vectors.tolist()), "note": [words] * 40}
+        pq.write_table(pa.table(columns), tmp_path / f"{run}.parquet")
+        vectors[[3, 30]] += 1.0
+    columns = [key(), list_of_coordinates("v", 3), {"name": "note", "logicalType": "string"}]
+    files = {"path": f"{tmp_path}/{{date}}.parquet", "format": "parquet"}
+    job = make_job(columns, **files, interval="month", guard={"updated": None}, params=PARAMS)
+    for run in runs:
+        process(job, run)
+    found = rows(job, runs[1], "changes")
+    assert [row["id"] for row in found] == list(range(40))
+    for row in found:
+        was, now = json.loads(row["before"]), json.loads(row["now"])
+        assert (was["id"], was["note"], now["note"]) == (row["id"], "seen", "seen again")
+        assert row["moved"] == (row["id"] in (3, 30)) == ("v_1" in now) == ("v_3" in was)
+    assert len(gather(replace(job, run=runs[1])).comparison.moves) == 2

@@ -160,7 +160,9 @@ def _plan(
         some = embed(points[drawn], metric)
         both = Sample(embed(queries[sample], metric), some[:half], some[half:])
         pairs = count_products(n_open, n, is_own=queries is points)
-        return plan_product(both, pairs, n_open + n, radius, metric)
+        # of queries in clusters and others, one radius says little of what the others let through
+        each = np.nan_to_num(k_distances, nan=radius, posinf=np.finfo(np.float64).max)
+        return plan_product(both, pairs, n_open + n, radius, metric, each)
 
 
 def is_cheaper(

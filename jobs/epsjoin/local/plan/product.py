@@ -70,7 +70,7 @@ class _Join(NamedTuple):
     n_left: int
     pairs: float
     n_rows: int
-    eps: float
+    eps: float | Floats
     metric: Metric
 
 
@@ -96,7 +96,9 @@ class Sample(NamedTuple):
     others: Floats
 
 
-def plan_product(sample: Sample, pairs: float, n_rows: int, eps: float, metric: Metric) -> ProductPlan:
+def plan_product(
+    sample: Sample, pairs: float, n_rows: int, eps: float, metric: Metric, each: Floats | None = None
+) -> ProductPlan:
     """Choose filter rows on a sample.
 
     Parameters
@@ -106,6 +108,7 @@ def plan_product(sample: Sample, pairs: float, n_rows: int, eps: float, metric: 
     n_rows : rows of all tables.
     eps : threshold of the metric.
     metric : one that :func:`has_products`.
+    each : (m,) thresholds of the left rows of the sample, where they differ; ``eps`` is one in their midst.
 
     Returns
     -------
@@ -118,7 +121,7 @@ def plan_product(sample: Sample, pairs: float, n_rows: int, eps: float, metric: 
     """
     space = _enclose(sample.others, metric.embedded_eps(eps))
     placed = place_in_ball(np.concatenate((sample.left, sample.right)), space)
-    join = _Join(placed, len(sample.left), pairs, n_rows, eps, metric)
+    join = _Join(placed, len(sample.left), pairs, n_rows, eps if each is None else each, metric)
     best = _plan(join, space, *_split(join, placed))
     if best.nanoseconds < PLANNING_NS:
         return best
@@ -173,17 +176,19 @@ def _plan(join: _Join, space: FilterSpace, left: Floats32, right: Floats32) -> P
     return ProductPlan(space, survivors, _nanoseconds(join, len(space.axes), survivors))
 
 
-def let_through(left: Floats32, right: Floats32, space: FilterSpace, metric: Metric, eps: float) -> Bools:
+def let_through(
+    left: Floats32, right: Floats32, space: FilterSpace, metric: Metric, eps: float | Floats
+) -> Bools:
     """Which pairs of filter rows products let through; (l, r) bool.
 
     Parameters
     ----------
     left, right : (l, k) and (r, k) float32, of this space; not modified.
-    metric, eps : the metric and its threshold.
+    metric, eps : the metric and its threshold, or one for each left row.
     """
     products = left @ right.T
     of_left, offset = half_and_offset(np.einsum("ij,ij->i", left, left), space, metric, eps)
-    of_right, _ = half_and_offset(np.einsum("ij,ij->i", right, right), space, metric, eps)
+    of_right, _ = half_and_offset(np.einsum("ij,ij->i", right, right), space, metric, 0.0)
     products -= (of_left - offset).astype(np.float32)[:, None]
     return np.asarray(products >= of_right.astype(np.float32))
 

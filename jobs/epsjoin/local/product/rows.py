@@ -156,16 +156,19 @@ def filter_table(
     return FilteredTable(made, ProductRows(points, names, inverse_norm, half, threshold))
 
 
-def half_and_offset(squares: Floats, space: FilterSpace, metric: Metric, eps: float) -> tuple[Floats, float]:
+def half_and_offset(
+    squares: Floats, space: FilterSpace, metric: Metric, eps: float | Floats
+) -> tuple[Floats, Floats]:
     """What half and threshold are before they are rounded, see the module: ``half`` and ``half - offset``.
 
     Parameters
     ----------
     squares : (n,) float64, the squares of the lengths of filter rows.
     space, metric : of these rows.
-    eps : threshold of the metric.
+    eps : threshold of the metric, or one for each row.
     """
-    return (1.0 - slack(space)) / 2.0 * squares, reach(space, metric, eps) ** 2 * (1.0 + _TAU) / 2.0
+    offset = np.square(reaches(space, metric, np.asarray(eps))) * ((1.0 + _TAU) / 2.0)
+    return (1.0 - slack(space)) / 2.0 * squares, offset
 
 
 def slack(space: FilterSpace) -> float:

@@ -17,6 +17,7 @@ from epsjoin.report.figures.figure import (
     COLOURS,
     EXPECTED,
     FAINT,
+    FONT_SIZE,
     INK,
     MEASURED,
     NARROW_IN,
@@ -223,7 +224,9 @@ def draw_costs(findings: Findings) -> Figure:
         text = f"{name}: expected {words.count(expected)}, measured {words.count(measured)}"
         if expected and measured is not None:
             text += f" ({words.change(expected, measured)})"
-        add_halo(ax.annotate(text, (0, y), (2, 9), ("axes fraction", "data"), "offset points"))
+        size = min(FONT_SIZE, FONT_SIZE * (NARROW_IN - 0.35) / (1.06 * measure_line(text)))  # hinted
+        place = ("axes fraction", "data")
+        add_halo(ax.annotate(text, (0, y), (2, 9), place, "offset points", fontsize=size))
     handles = [legend_mark(MEASURED, "measured"), legend_mark("none", "expected", EXPECTED)]
     add_legend(ax, handles)
     return fig

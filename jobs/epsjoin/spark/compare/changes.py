@@ -90,7 +90,9 @@ def _describe(
     was, is_ = (rows.filter(pa.array(is_updated)) for rows in (was, is_))
     differs = differs[is_updated]
     has_moved = _have_moved(source, was, is_, differs)
-    texts = to_json(was, names), to_json(is_, names)
+    # a vector says nothing of a record that has not moved, and would be most of the text
+    short = [column.name for column in source.columns if column.item is None]
+    texts = _to_texts(was, has_moved, names, short), _to_texts(is_, has_moved, names, short)
     parts = [
         _rows("inserted", now["id"], None, to_json(now, names)),
         _rows("updated", is_["id"], *texts, has_moved, _lists(differs, names)),
@@ -107,6 +109,18 @@ def _have_moved(source: SourceContract, was: pa.Table, is_: pa.Table, differs: B
         return ~are_same(old, new)
     names = [column.name for column in source.columns]
     return np.asarray(differs[:, [names.index(name) for name in source.coordinates]].any(axis=1))
+
+
+def _to_texts(rows: pa.Table, has_moved: Bools, names: list[str], short: list[str]) -> pa.ChunkedArray:
+    """The records as texts: those that have moved with all columns, the others with some."""
+    if len(short) == len(names):
+        return to_json(rows, names)
+    moved, stayed = np.flatnonzero(has_moved), np.flatnonzero(~has_moved)
+    texts = [to_json(rows.take(pa.array(of)), named) for of, named in ((moved, names), (stayed, short))]
+    back = np.argsort(np.concatenate([moved, stayed]))
+    return pa.chunked_array([chunk for each in texts for chunk in each.chunks], pa.string()).take(
+        pa.array(back)
+    )
 
 
 def to_json(rows: pa.Table, names: list[str]) -> pa.ChunkedArray:
