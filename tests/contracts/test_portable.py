@@ -61,8 +61,8 @@ def test_portable__keeps_texts_names_and_decimals() -> None:
     translated = to_datafusion(f"SELECT COUNT(*) FROM points AS t WHERE {condition}", TYPES)
     assert translated is not None
     assert translated.endswith(
-        """FROM "points" AS "t" WHERE "t"."ident" = 'it''s \\' """
-        """OR "t"."latitude_deg" < 0.25 OR "t"."id" > -(CAST('0.57' AS DECIMAL(2, 2)) * 3)"""
+        """FROM "points" AS "table t" WHERE "table t"."ident" = 'it''s \\' """
+        """OR "table t"."latitude_deg" < 0.25 OR "table t"."id" > -(CAST('0.57' AS DECIMAL(2, 2)) * 3)"""
     )
 
 

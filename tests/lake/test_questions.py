@@ -6,6 +6,7 @@ import pytest
 from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 
+from epsjoin.contracts.portable import to_datafusion
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.questions import Questions, Stored, UnansweredError
@@ -37,6 +38,19 @@ def test_questions__take_the_name_of_no_column_for_sql(lake: Lake, foreign: str)
     DeltaTable(lake.location("pairs")).alter.add_columns(Field(foreign, PrimitiveType("string")))
     assert questions(lake).number("SELECT COUNT(*) FROM pairs") == 1.0
     assert questions(lake).number("SELECT MAX(right_id) FROM pairs") == 6.0
+
+
+def test_questions__take_a_table_for_no_column_of_its_name(lake: Lake) -> None:
+    """Rules call their tables t and o, and so may a data set its columns."""
+    slices.write_slice(lake, Slice("pairs", RUN), pairs((5, 6, 0.25)))
+    DeltaTable(lake.location("pairs")).alter.add_columns(
+        [Field(name, PrimitiveType("string")) for name in "to"]
+    )
+    types = {"pairs": {"left_id": "long", "right_id": "long", "t": "string", "o": "string"}}
+    query = "SELECT COUNT(*) FROM pairs AS t LEFT ANTI JOIN pairs AS o ON t.left_id = o.right_id"
+    translated = to_datafusion(query, types)
+    assert translated is not None
+    assert questions(lake).number(translated) == 1.0
 
 
 def test_questions__that_cannot_be_answered_say_so(lake: Lake) -> None:

@@ -119,12 +119,22 @@ def _translate(query: str, types: tuple[tuple[str, tuple[tuple[str, str], ...]],
             tree = annotate_types(tree.transform(_to_double), schema=tables, dialect=Spark4)
         if not all(map(_is_plain, tree.walk())):
             return None
+        _rename_tables(tree)
         for node in reversed(list(tree.walk())):  # operands first
             if isinstance(node, _WRITTEN_OTHERWISE):  # a copy has all that is below it
                 node.replace(_as_in_spark(node.copy()))
         return tree.sql("postgres", identify=True)
     except SqlglotError:
         return None
+
+
+def _rename_tables(tree: exp.Expr) -> None:
+    """Give tables names that no column has: where there is a column ``t``, to DataFusion ``t.id`` is in it."""
+    for alias in tree.find_all(exp.TableAlias):
+        alias.set("this", exp.to_identifier(f"table {alias.name}"))
+    for column in tree.find_all(exp.Column):
+        if column.table:
+            column.set("table", exp.to_identifier(f"table {column.table}"))
 
 
 _SQL_TYPES = {"long": "bigint"}
