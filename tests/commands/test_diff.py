@@ -191,3 +191,18 @@ def test_diff__names_a_double_key_that_python_has_no_object_for(
     )
     assert cli.main(["diff", *[str(tmp_path / "a.parquet")] * 2, "--key", "t"]) == 3
     assert "have one key, t '10000-01-01 00:00:00.000'" in capsys.readouterr().err
+
+
+def test_diff__shows_the_first_columns_of_a_wide_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = [f"v{number}" for number in range(30)]
+    for file, value in (("old.csv", 1), ("new.csv", 2)):
+        (tmp_path / file).write_text(
+            "\n".join([",".join(["id", *names]), ",".join(["7", *[str(value)] * 30])])
+        )
+    assert cli.main(["diff", str(tmp_path / "old.csv"), str(tmp_path / "new.csv"), "--key", "id"]) == 0
+    said = capsys.readouterr().out
+    assert "updated columns: v0 1, v1 1," in said
+    assert "v19 1 → 2, and 10 more\n" in said
+    assert "v20" not in said

@@ -129,7 +129,7 @@ def _translate(query: str, types: tuple[tuple[str, tuple[tuple[str, str], ...]],
 
 
 def _rename_tables(tree: exp.Expr) -> None:
-    """Give tables names that no column has: where there is a column ``t``, to DataFusion ``t.id`` is in it."""
+    """Give tables names that no column has: to DataFusion ``t.id`` is in a column ``t``, if there is one."""
     for alias in tree.find_all(exp.TableAlias):
         alias.set("this", exp.to_identifier(f"table {alias.name}"))
     for column in tree.find_all(exp.Column):
