@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from tiny import coordinate, key, write_contract
+from tiny import coordinate, key, list_of_coordinates, write_contract
 
 from .measure import cpu_meter, in_own_process
 from .page import count, machine, megabytes, put, seconds, table
@@ -137,9 +137,32 @@ def cad(
     return Input(copies * n, "tiny", "2023-06-01", contract, f'{{"eps": {eps or chosen.eps}}}', steps)
 
 
+N_VECTORS, VECTOR_SIZE, N_TOPICS, APART = 50_000, 384, 500, 0.3
+
+
+def embeddings(folder: Path) -> Input:
+    """Vectors as lists of float32 in one column of Parquet, by the cosine; some in no topic."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    random = np.random.default_rng(0)
+    vectors = random.standard_normal((N_VECTORS, VECTOR_SIZE))
+    in_topic = random.random(N_VECTORS) >= APART
+    topics = random.standard_normal((N_TOPICS, VECTOR_SIZE))
+    vectors[in_topic] = topics[random.integers(N_TOPICS, size=in_topic.sum())] + 0.4 * vectors[in_topic]
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(vectors.astype(np.float32).ravel()), VECTOR_SIZE)
+    snapshot, contract = folder / "snapshot.parquet", folder / "tiny.odcs.yaml"
+    pq.write_table(pa.table({"id": np.arange(N_VECTORS), "vector": lists}), snapshot)
+    columns = [key(), list_of_coordinates("vector", VECTOR_SIZE)]
+    write_contract(contract, columns, str(snapshot), "parquet", {"metric": "cosine"})
+    return Input(N_VECTORS, "tiny", "2023-06-01", contract, '{"eps": 0.14}')
+
+
 SETS: Mapping[str, Callable[[Path], Input]] = {
     "navaids": navaids,
     "landmarks": landmarks,
+    "embeddings": embeddings,
     "cad16L": partial(cad, 1),
     "cad16L, wide eps": partial(cad, 1, eps=WIDE_EPS),
     "cad16L x 4": partial(cad, 4),

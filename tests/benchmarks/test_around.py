@@ -16,6 +16,7 @@ from benchmarks import around
 from benchmarks.measure import in_own_process
 from benchmarks.sets import BY_NAME, Set, uniform
 from epsjoin.contracts.sources import load_source
+from epsjoin.source.records import open_records
 
 
 def test_around__counts_all_processes_of_a_step_and_the_largest(tmp_path: Path) -> None:
@@ -145,6 +146,17 @@ def test_around__writes_rows_that_the_contract_takes(name: str, eps: float, tmp_
     x = rows[["x0", "x1", "x2"]].to_numpy()
     np.testing.assert_allclose(x[10:] - x[:-10], np.tile([2.0, 0.0, 0.0], (len(x) - 10, 1)), atol=1e-12)
     assert of.params == f'{{"eps": {eps}}}'
+
+
+def test_around__writes_vectors_that_the_contract_takes(monkeypatch, tmp_path: Path) -> None:
+    for name, value in (("N_VECTORS", 40), ("VECTOR_SIZE", 6), ("N_TOPICS", 3)):
+        monkeypatch.setattr(around, name, value)
+    of = around.SETS["embeddings"](tmp_path)
+    source = load_source(tmp_path, of.dataset)
+    assert (source.metric, len(source.coordinates), of.n_rows) == ("cosine", 6, 40)
+    with Path(source.path).open("rb") as stream:
+        records = list(open_records(stream, source.path, source))
+    assert [record.reason for record in records] == [None] * 40
 
 
 @pytest.mark.usefixtures("little_cad")
