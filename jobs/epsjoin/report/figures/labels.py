@@ -15,20 +15,20 @@ Boxes = NDArray[np.float64]
 
 Floats = NDArray[np.float64]
 
-FAR, CROSSED, ON_TEXT, THROUGH_TEXT = 4.0, 300.0, 1e5, 5e3
+FAR, CROSSED, ON_TEXT, THROUGH_TEXT = 12.0, 1e3, 1e5, 5e3
 """Costs of a point of distance, of two lines that cross, of a text on another one, of a line through one."""
 
 COVERED, STRUCK = 3000.0, 60.0
 """Costs, besides, of each square pixel of a text or a ring on which a text or a line is."""
 
-COVERED_CLUSTER, STRUCK_CLUSTER = 6.0, 30.0
+COVERED_CLUSTER, STRUCK_CLUSTER = 6.0, 200.0
 """The same of a cluster that is named."""
 
 LINE_PIXELS = 4.0
 """Width of a line and its surroundings, in pixels."""
 
 _STEPS = np.linspace(0.02, 0.98, 17)
-_ROUNDS, _ORDERS = 8, 30
+_ROUNDS, _ORDERS = 8, 40
 
 
 @dataclass(frozen=True, eq=False)
