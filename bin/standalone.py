@@ -47,7 +47,7 @@ def refuse(why: str) -> NoReturn:
     raise SystemExit(2)
 
 
-def find_scheduler() -> bool:
+def has_scheduler() -> bool:
     """Whether a scheduler is at work on the database; there is none before Airflow has made its tables."""
     from airflow.jobs.job import most_recent_job
     from sqlalchemy.exc import SQLAlchemyError
@@ -65,7 +65,7 @@ with suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1)
         f"something answers at 127.0.0.1:{port} already: another standalone, services of one that was "
         "killed, or another program; stop it, or set AIRFLOW__API__PORT"
     )
-if find_scheduler():
+if has_scheduler():
     refuse(
         "a scheduler is at work on this database, of another standalone or of one that was killed; stop it "
         "(one that has ended counts for half a minute more), or set AIRFLOW_HOME"

@@ -371,14 +371,15 @@ def test_load_source__takes_each_number_of_a_list_for_a_column(tmp_path: Path) -
         (list_of(2, customProperties=[]), "column v: a list can only be the coordinates of a point"),
         (
             list_of(2, primaryKey=True),
-            "column v: of a list primaryKey cannot be said, only businessName, ",
+            "column v: a list cannot have primaryKey; known are businessName, ",
         ),
-        (list_of(2, quality=[]), "column v: of a list quality cannot be said"),
+        (list_of(2, quality=[]), "column v: a list cannot have quality"),
         (
             list_of(2, items={"logicalType": "number", "primaryKey": True}),
-            "column v: of items primaryKey cannot",
+            "column v: its items cannot have primaryKey",
         ),
         (list_of(2.0), "column v: a list needs logicalTypeOptions"),
+        (list_of(10_001), "column v: a list can have 10,000 numbers, not 10,001"),
         (
             list_of(2) | {"servers.0.format": "csv"},
             "column v: csv has no lists; make a column of each number",

@@ -318,8 +318,8 @@ def _roles_of(columns: Mapping[str, Guess], key: str | None) -> tuple[dict[str, 
 
 def _doubts_of_vector(vector: str, columns: Mapping[str, Guess], others: Iterable[str]) -> list[str]:
     """What a person must decide where the coordinates are a list."""
-    doubts = [f"{name} is left out: one list is taken" for name in columns if columns[name].n_items]
-    doubts.remove(f"{vector} is left out: one list is taken")
+    lists = [name for name in columns if columns[name].n_items and name != vector]
+    doubts = [f"{name} is left out: one list is taken" for name in lists]
     if columns[vector].n_items > _MAX_PLACE:
         doubts.append(
             "metric: cosine, as of embeddings, to which a length says nothing; if it does, euclidean"

@@ -12,16 +12,11 @@ from epsjoin.errors import ContractError
 TYPE = "array"
 """The type of a column of lists, in the words of the standard."""
 
-_OF_LIST = {
-    "name",
-    "physicalName",
-    "logicalType",
-    "items",
-    "logicalTypeOptions",
-    "required",
-    "customProperties",
-}
-_OF_LIST |= {"description", "businessName", "tags", "physicalType"}
+MAX_ITEMS = 10_000
+"""Maximum length of a list, of which each number is a column of the table ``points``."""
+
+_OF_LIST = {"name", "physicalName", "description", "businessName", "tags", "logicalType", "physicalType"}
+_OF_LIST |= {"items", "logicalTypeOptions", "required", "customProperties"}
 """What may be said of a list."""
 
 _OF_ITEMS = {"logicalType", "logicalTypeOptions", "description"}
@@ -45,7 +40,8 @@ def expand_lists(file: Path, properties: Sequence[Mapping[str, Any]]) -> list[Ma
     Raises
     ------
     ContractError
-        A list has no fixed length, its items are no numbers, or it has not the role coordinate.
+        A list has no fixed length or too great a one, its items are no numbers, it has not the role
+        coordinate, or what is said of it holds for no list.
     """
     expanded: list[Mapping[str, Any]] = []
     for body in properties:
@@ -58,10 +54,10 @@ def _expand(file: Path, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     place = f"{file}: column {name}"
     items, options = body.get("items") or {}, body.get("logicalTypeOptions") or {}
     check_choice(place, "logicalType of the items", items.get("logicalType"), ITEM_TYPES)
-    for which, given, known in (("a list", body, _OF_LIST), ("items", items, _OF_ITEMS)):
+    for which, given, known in (("a list", body, _OF_LIST), ("its items", items, _OF_ITEMS)):
         if unknown := sorted(given.keys() - known):
             raise ContractError(
-                f"{place}: of {which} {', '.join(unknown)} cannot be said, only {', '.join(sorted(known))}"
+                f"{place}: {which} cannot have {', '.join(unknown)}; known are {', '.join(sorted(known))}"
             )
     n = options.get("minItems")
     if not isinstance(n, int) or n < 1 or n != options.get("maxItems"):
@@ -69,6 +65,8 @@ def _expand(file: Path, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             f"{place}: a list needs logicalTypeOptions: {{minItems: n, maxItems: n}}, n being the length of "
             f"every list, not {options}"
         )
+    if n > MAX_ITEMS:
+        raise ContractError(f"{place}: a list can have {MAX_ITEMS:,} numbers, not {n:,}")
     if custom_properties(file, body).get("role") != "coordinate":
         raise ContractError(
             f"{place}: a list can only be the coordinates of a point (customProperties: role: coordinate); "
