@@ -52,6 +52,13 @@ def test_choose_places__lets_the_lines_of_two_not_cross() -> None:
         assert one[2] < other[0] or other[2] < one[0] or one[3] < other[1] or other[3] < one[1]
 
 
+def test_draw_map__shortens_names_that_are_uuids(example: Findings) -> None:
+    first, *others = example.largest_clusters
+    named = [{**first, "called": "9bdce606-c6b8-dbcb-ec48-9a0b1c2d3e4f", "size": 38}, *others]
+    fig = maps.draw_map(dataclasses.replace(example, largest_clusters=named))
+    assert "9bdce606… (38)" in [text.get_text() for text in fig.axes[0].texts]
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_draw_map__strikes_no_name_through(example: Findings, seed: int) -> None:
     """Eight clusters lie among outliers."""

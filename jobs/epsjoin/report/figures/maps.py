@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -42,6 +43,9 @@ from epsjoin.report.figures.figure import (
     use_style,
 )
 from epsjoin.report.figures.labels import Ground, Label, choose_places
+
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+"""A name of which eight characters are enough on a map."""
 
 LABEL_SIZE, RANK_SIZE = 9, 7.5
 """Font sizes of a cluster's name and of an outlier's rank, in points."""
@@ -185,8 +189,9 @@ def _name_clusters(fig: Figure, ax: Axes, findings: Findings, layout: Layout, na
     ]
     for cluster_id, anchor in anchors.items():
         row = rows[cluster_id]
-        name = row.get("called") or row.get("label") or f"cluster {cluster_id}"
-        text = f"{clean_line(str(name), 26)} ({words.count(row.get('size'))})"
+        name = str(row.get("called") or row.get("label") or f"cluster {cluster_id}")
+        length = 9 if _UUID.fullmatch(name) else 26
+        text = f"{clean_line(name, length)} ({words.count(row.get('size'))})"
         colour = COLOURS[named.index(cluster_id)]
         texts.append(_Text(text, anchor, LABEL_SIZE, (13, 18, 24, 31, 38, 46, 54, 63, 72), colour))
     rings = ax.transData.transform(layout.outliers).reshape(-1, 2)
