@@ -34,7 +34,7 @@ try:
     from airflow.utils.cli import get_bagged_dag
     from airflow.utils.session import create_session
     from sqlalchemy import select
-    from sqlalchemy.exc import IntegrityError
+    from sqlalchemy.exc import IntegrityError, PendingRollbackError
 
     from dag_checks import (
         Refusal,
@@ -76,6 +76,17 @@ def main(argv: Sequence[str]) -> int:
         if end.code != "DagRun failed":
             raise
         print(f"airflow: {_describe_failed(arguments.dag_id)}", file=sys.stderr)
+        return 1
+    except (
+        IntegrityError,
+        PendingRollbackError,
+    ) as error:  # such as by two first runs of new data sets at once
+        told = str(error.orig if isinstance(error, IntegrityError) else error).splitlines()[0]
+        print(
+            "airflow: another process wrote to Airflow's database at the same moment; the same command again "
+            f"makes the run ({told})",
+            file=sys.stderr,
+        )
         return 1
     except (NoIntervalError, ParamValidationError, Refusal) as error:
         print(f"airflow: {str(error).splitlines()[0]}", file=sys.stderr)  # the whole schema would follow

@@ -16,6 +16,7 @@ from airflow.utils.session import create_session
 from fastapi.testclient import TestClient
 from pendulum import duration
 from sqlalchemy import delete, select
+from sqlalchemy.exc import IntegrityError, PendingRollbackError
 
 import backfill
 import dag_commands
@@ -218,6 +219,29 @@ def test_run__that_fails_says_so_without_a_trace_and_began_when_it_was_made(
         (run,) = session.scalars(select(DagRun).where(DagRun.dag_id == "navaids"))
         assert run.start_date is not None
         assert run.start_date >= began
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        IntegrityError("INSERT INTO asset", {}, Exception("UNIQUE constraint failed: asset.name")),
+        PendingRollbackError("UNIQUE constraint failed: asset.name\nmore"),
+    ],
+)
+@pytest.mark.usefixtures("scheduler")
+def test_run__beside_another_first_run_says_to_try_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], error: Exception
+) -> None:
+    """Two of them register what their data sets write at once; of one name one fails."""
+    monkeypatch.setattr(sys, "argv", sys.argv)
+
+    def fail() -> None:
+        raise error
+
+    monkeypatch.setattr(dag_commands.airflow, "main", fail)
+    assert dag_commands.main(["run", "navaids", MONTHS[0]]) == 1
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.endswith("the same command again makes the run (UNIQUE constraint failed: asset.name)")
 
 
 def test_trigger__refuses_a_lake_that_is_none_and_a_run_that_is_there(
