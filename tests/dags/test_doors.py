@@ -113,6 +113,7 @@ NO_NAVAID = "there is no DAG navaid, or .*; there are .*earthquakes, .*landmarks
         ),
     ],
 )
+@pytest.mark.usefixtures("database")
 def test_backfill_run__refuses_what_gets_no_runs_before_it_starts_anything(
     wrong: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
