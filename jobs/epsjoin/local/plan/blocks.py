@@ -189,6 +189,11 @@ class BlockPlan:
         return len(self.tasks)
 
     @property
+    def n_stored_parts(self) -> int:
+        """Number of values of the column ``part`` of ``replicas``, which names the block here."""
+        return self.n_blocks
+
+    @property
     def is_self(self) -> bool:
         """Whether one table is joined with itself."""
         return len(self.buckets) == 1

@@ -146,6 +146,11 @@ class JoinPlan:
             raise ArgumentError(f"this is no join plan: {error}") from error
 
     @property
+    def n_stored_parts(self) -> int:
+        """Number of values of the column ``part`` of ``replicas``: a part each."""
+        return self.n_parts
+
+    @property
     def expected_stored_rows(self) -> float:
         """Rows of the table ``replicas`` of a run: the replicas in all parts."""
         return self.expected_rows

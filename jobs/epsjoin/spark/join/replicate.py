@@ -93,15 +93,10 @@ def run(job: Job, max_files: int = MAX_FILES) -> dict[str, float]:
     }
 
 
-def _n_stored(plan: JoinPlan | BlockPlan) -> int:
-    """Return the number of values of the column ``part`` of ``replicas``: parts, or blocks."""
-    return plan.n_blocks if isinstance(plan, BlockPlan) else plan.n_parts
-
-
 def n_files(points: Points, plan: JoinPlan | BlockPlan) -> float:
     """Return the expected maximum number of files of replicas: one for each part whenever a task writes."""
     n_bytes = plan.expected_stored_rows * (8 * plan.dimensions + REPLICA_ROW_BYTES)
-    return _n_stored(plan) * (points.n_splits + n_bytes / FLUSH_BYTES)
+    return plan.n_stored_parts * (points.n_splits + n_bytes / FLUSH_BYTES)
 
 
 def _replicas_by(plan: JoinPlan | BlockPlan, points: Points) -> Replicate:
@@ -127,7 +122,7 @@ def _encode_by_part(points: Points, plan: JoinPlan | BlockPlan, into: Target) ->
     """Do as :func:`encode`, but write one file for each part, after a shuffle of Arrow IPC streams."""
     sender = make_sender(plan.to_json(), _replicas_by(plan, points), None, refuses=True)
     streams = points.rows.map(sender, REPLICA_STREAMS)
-    by_part = FrameRows(streams.repartitionById(_n_stored(plan), "part"))
+    by_part = FrameRows(streams.repartitionById(plan.n_stored_parts, "part"))
     return _check_written(by_part.run(_make_part_writer(into)))
 
 
