@@ -1,4 +1,4 @@
-"""A kept index beside SciPy's kept tree: one query, few rows, a whole self join; ``make bench-index``.
+"""A kept index beside SciPy's kept tree, and calls of few rows that keep nothing; ``make bench-index``.
 
 CPU microseconds of one call, each the median of rounds in which the contenders take turns.
 """
@@ -18,20 +18,22 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
-from epsjoin import Index, self_join
+from epsjoin import Index, join, self_join
 
 from .page import machine, put, spread, table
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "index.md"
 SETS = ((2, 0.02, 0.05), (3, 0.05, 0.1), (8, 0.3, 0.3))
 """Columns of uniform points, eps of a query among 10,000 rows, eps of the self join of 1,000."""
+FEW_ROWS, FEW_COLUMNS = (10, 30, 100, 300, 1000, 3000), (2, 3, 8, 16, 64)
+"""Numbers of uniform rows and of their columns, for calls that keep nothing."""
 _CALLS = 200
 """Number of calls that are timed together."""
 
 Work = Callable[[], Any]
 
 
-def in_turn(rounds: int, contenders: dict[str, Work]) -> dict[str, list[float]]:
+def in_turn(rounds: int, contenders: dict[str, Work], calls: int = _CALLS) -> dict[str, list[float]]:
     """CPU microseconds of one call of each contender, a number for each round."""
     found: dict[str, list[float]] = {name: [] for name in contenders}
     for work in contenders.values():
@@ -39,9 +41,9 @@ def in_turn(rounds: int, contenders: dict[str, Work]) -> dict[str, list[float]]:
     for _ in range(rounds):
         for name, work in contenders.items():
             begin = time.process_time()
-            for _ in range(_CALLS):
+            for _ in range(calls):
                 work()
-            found[name].append((time.process_time() - begin) / _CALLS * 1e6)
+            found[name].append((time.process_time() - begin) / calls * 1e6)
     return found
 
 
@@ -114,6 +116,40 @@ def whole_self_join(rounds: int) -> list[str]:
     return table([*head, "`epsjoin.self_join`", "ratio at most 1"], rows)
 
 
+def nothing_kept(rounds: int) -> list[str]:
+    rows = []
+    for d in FEW_COLUMNS:
+        for n in FEW_ROWS:
+            points = np.random.default_rng(4).random((n, d))
+            others = np.random.default_rng(5).random((n, d))
+            fifth = cKDTree(points).query(points, min(n, 6))[0][:, -1]
+            eps = 0.8 * float(np.median(fifth))
+            works = {
+                "self": partial(self_join, points, eps),
+                "scipy self": partial(_pairs_of_one, points, eps),
+                "two": partial(join, points, others, eps),
+                "scipy two": partial(_pairs_of_two, points, others, eps),
+            }
+            found = in_turn(rounds, works, max(5, min(_CALLS, 200_000 // (n * d))))
+            n_pairs = len(self_join(points, eps).left)
+            if n_pairs != len(_pairs_of_one(points, eps)):
+                raise ValueError(f"{n_pairs} pairs of {n} rows in {d} columns, not as many as SciPy finds")
+            ours, theirs, of_two, theirs_of_two = (statistics.median(each) for each in found.values())
+            times = [f"{theirs / ours:.2f}", f"{theirs_of_two / of_two:.2f}"]
+            one, its, two, their = (spread(each) for each in found.values())
+            rows.append([f"{n:,}", str(d), f"{n_pairs:,}", one, its, times[0], two, their, times[1]])
+    head = ["rows", "columns", "pairs", "`self_join`", "SciPy", "times faster", "`join`", "SciPy"]
+    return table([*head, "times faster"], rows)
+
+
+def _pairs_of_one(points: np.ndarray, eps: float) -> np.ndarray:
+    return cKDTree(points).query_pairs(eps, output_type="ndarray")
+
+
+def _pairs_of_two(points: np.ndarray, others: np.ndarray, eps: float) -> np.ndarray:
+    return cKDTree(points).sparse_distance_matrix(cKDTree(others), eps, output_type="ndarray")
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7, help="fewer print only")
@@ -132,6 +168,10 @@ def main(arguments: list[str] | None = None) -> int:
         "### All pairs of 1,000 rows",
         "",
         *whole_self_join(rounds),
+        "",
+        "### Nothing kept: all pairs of few rows",
+        "",
+        *nothing_kept(rounds),
     ]
     if rounds >= 7:
         put(PAGE, "\n".join(lines))

@@ -15,6 +15,8 @@ from epsjoin.kernels.accelerate import njit, njit_inner
 from epsjoin.kernels.arrays import Floats
 
 EUCLIDEAN, MANHATTAN, CHEBYSHEV, MINKOWSKI, COSINE, HAVERSINE, HAVERSINE_RADIANS = range(7)
+BY_AXIS = (EUCLIDEAN, MANHATTAN, CHEBYSHEV)
+"""Metrics whose distances are sums or maxima over axes, or roots of them."""
 SCALED = 8
 """Added to the number of a metric whose differences are divided by an eps per dimension, or weighted."""
 EARTH_RADIUS_KM = 6371.0088

@@ -37,6 +37,9 @@ _MIN_POWER, _MAX_POWER = 1e-300, 1e300
 _RELATIVE_SLACK = 1e-12
 """Bound of the rounding error of a metric's formula, relative to eps; that of one axis is a few 1e-16."""
 
+_SQUARES_SLACK, _MIN_SQUARE = 1e-9, 1e-300
+"""Bounds of the rounding error of a sum of squares: relative, and for squares that have few digits."""
+
 _SPHERE_SLACK = 1e-12
 """Bound of the rounding errors of coordinates and formula on the unit sphere, absolute."""
 
@@ -248,6 +251,14 @@ class Metric:
             half_angle = min(eps / (2.0 * radius), math.pi / 2.0)
             return 2.0 * math.sin(half_angle) * (1.0 + _RELATIVE_SLACK) + _SPHERE_SLACK
         return float(axis_difference(eps))
+
+    def embedded_bound(self, eps: float) -> float:
+        """Return what differences of embedded coordinates within eps come to at most, by the norm.
+
+        That of squares is a square, with a slack for the rounding of the sum.
+        """
+        near = self.embedded_eps(eps)
+        return near * near * (1.0 + _SQUARES_SLACK) + _MIN_SQUARE if self.norm == SQUARES else near
 
     def decision(self, eps: float) -> Decision:
         """Return what the sweeps need to decide a pair on its coordinates as they came."""

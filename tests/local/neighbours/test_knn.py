@@ -30,7 +30,7 @@ def by_joins(queries=4, points=16):
     """By joins even where so few points would be scanned."""
     return mock.patch.multiple(
         search,
-        _FEW_QUERIES=0,
+        _are_few=lambda *_: False,
         _SAMPLE_QUERIES=queries,
         _SAMPLE_POINTS=points,
         _is_worth_it=lambda *_: True,
@@ -39,11 +39,11 @@ def by_joins(queries=4, points=16):
 
 WAYS = {
     "scan": {},
-    "tree": {"_FEW_QUERIES": 0},
-    "scan after a sample": {"_FEW_QUERIES": 0, "_SAMPLE_QUERIES": 4, "SCAN_FRACTION": 0.0},
+    "tree": {"_are_few": lambda *_: False},
+    "scan after a sample": {"_are_few": lambda *_: False, "_SAMPLE_QUERIES": 4, "SCAN_FRACTION": 0.0},
     "joins": None,
 }
-"""Ways to search, and the constants with which so few points go there."""
+"""Ways to search, and what makes so few points go there."""
 
 
 def by(way):

@@ -59,14 +59,14 @@ def test_search_rows__are_rows_of_the_knn_join(metric, kind, n, d, k, seed):
     k = min(k, n - 1)
     rows = np.random.default_rng(seed).permutation(n)[: 1 + n // 2]
     whole = knn_join(None, points, k, metric)
-    for few in (0, search._FEW_QUERIES):  # by the tree, and by a scan where there are few rows
-        with mock.patch.object(search, "_FEW_QUERIES", few):
+    for are_few in (lambda *_: False, search._are_few):  # by the tree, and by a scan where there are few rows
+        with mock.patch.object(search, "_are_few", are_few):
             found = nearest_of(points, rows, k, metric, n_jobs=2)
         assert found.neighbour.tolist() == whole.neighbour[rows].tolist()
         assert found.distance.tolist() == whole.distance[rows].tolist()
 
 
-@pytest.mark.parametrize("n", [65, 300])
+@pytest.mark.parametrize("n", [260, 300])  # fewer would be scanned
 def test_search_rows__finds_as_many_rows_as_asked_of_points_that_are_all_equal(n):
     rows = np.arange(n)[::-1].copy()
     counters = {}

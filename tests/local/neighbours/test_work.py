@@ -131,3 +131,12 @@ def test_work__where_every_eps_finds_all_or_nothing_has_no_join():
     assert work.get("rounds", 0) == 0
     assert work["comparisons"] <= 500 * 400 + _SAMPLES * (400 + 256)
     checked(points, 3, found, queries)
+
+
+@pytest.mark.parametrize(("n_queries", "n", "are_few"), [(60, 900, True), (900, 60, True), (900, 100, False)])
+def test_work__where_there_are_few_rows_is_that_of_a_scan(n_queries, n, are_few):
+    random = np.random.default_rng(9)
+    queries, points = random.random((n_queries, 2)), random.random((n, 2))
+    counters: dict[str, int] = {}
+    checked(points, 4, knn_join(queries, points, 4, counters=counters), queries)
+    assert (counters["comparisons"] == n_queries * n) == are_few

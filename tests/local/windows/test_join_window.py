@@ -85,6 +85,14 @@ def test_join_window__stays_as_it_was_when_a_batch_is_refused() -> None:
     assert rows(window.pairs()) == []
 
 
+def test_join_window__keeps_pairs_of_two_batches_only_where_there_are_some() -> None:
+    window = JoinWindow(1.0, 100)
+    for number in range(300):
+        window.push([[10.0 * number], [10.0 * (number // 2)]], [2 * number, 2 * number + 1])
+    kept = sum(len(batch.pairs) for batch in window._batches)
+    assert kept == len(window.pairs().left) == 50, "each second batch has a pair with the one before"
+
+
 def test_join_window__keeps_rows_and_ids_of_arrays_that_are_filled_again() -> None:
     window, point, name = JoinWindow(1.0, 5), np.empty((1, 1)), np.empty(1, np.int64)
     for number, value in enumerate((0.0, 0.5, 10.0, 10.5)):

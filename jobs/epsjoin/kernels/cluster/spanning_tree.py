@@ -13,7 +13,7 @@ import numpy as np
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.cluster.union_find import find_root, unite
-from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Decision, decide
+from epsjoin.kernels.distances import BY_AXIS, EUCLIDEAN, Decision, decide
 from epsjoin.kernels.neighbours.boxes import DEPTH, BoxTree, child_gaps, leaf_room, leaf_values, shape_of
 from epsjoin.kernels.neighbours.tree import least_distance, reach
 
@@ -93,7 +93,7 @@ def spanning_tree(
     order, places, tree_low, tree_high = tree.order, tree.places, tree.low, tree.high
     n, n_nodes, (n_leaves, levels) = order.size, tree_low.shape[0], shape_of(tree_low)
     flat, metric = places.reshape(-1), decision.metric
-    is_by_axis = metric in (EUCLIDEAN, MANHATTAN, CHEBYSHEV)
+    is_by_axis = metric in BY_AXIS
     least = least_distance(metric, decision.p)
     values = np.empty(leaf_room(n, n_leaves))
     least_core = _least_cores(tree, core)

@@ -10,7 +10,7 @@ which then are sorted within a cache (a radix sort by two digits). In memory, fo
 3. :func:`epsjoin.kernels.join.ranks.sort_buckets` sorts one bucket after the other: 24 bytes, the result, and
    a copy of a bucket.
 
-Few pairs are sorted in one call: :func:`group_by_left`, :func:`sort_groups`, :func:`fill_left`.
+Few pairs are sorted in one call: :func:`sort_by_rows`.
 """
 
 from __future__ import annotations
@@ -295,3 +295,25 @@ def fill_left(ends: Ints, left: RowNumbers) -> None:
         while begin < ends[row]:
             left[begin] = row
             begin += 1
+
+
+@njit
+def sort_by_rows(n_left: int, block: Block, into: Block) -> None:
+    """Sort few pairs by both rows, all steps in one call.
+
+    Parameters
+    ----------
+    n_left : number of left rows.
+    block : the pairs; not modified.
+    into : as many; the sorted pairs. Modified.
+    """
+    places = np.zeros(n_left, np.int64)
+    count(block.left, places)
+    begin = 0
+    for row in range(n_left):
+        size = places[row]
+        places[row] = begin
+        begin += size
+    group_by_left(block, places, into.right, into.distance)
+    sort_groups(places, into.right, into.distance)
+    fill_left(places, into.left)

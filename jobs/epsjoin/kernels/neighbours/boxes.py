@@ -14,15 +14,11 @@ import numpy as np
 
 from epsjoin.kernels.accelerate import njit, njit_inner, njit_inner_any_order
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.kernels.distances import EUCLIDEAN, MANHATTAN
+from epsjoin.kernels.axis_sums import sum_axes
 from epsjoin.kernels.join.projection import MAXIMUM, SQUARES
 
 DEPTH = 128
 """More than the number of boxes that wait on a way down: one for each level of the tree, and one."""
-
-
-_AXES_BEFORE_LOOK = 8
-"""Number of axes after which it is looked whether any point of a leaf may be near; a multiple of 4."""
 
 
 class BoxTree(NamedTuple):
@@ -135,14 +131,6 @@ def plane_gap(places: Floats, at: int, low: Floats, high: Floats, node: int) -> 
 
 
 @njit_inner
-def _added(metric: int, total: float, difference: float) -> float:
-    """A sum (or maximum) and one more difference."""
-    if metric == EUCLIDEAN:
-        return total + difference * difference
-    return total + abs(difference) if metric == MANHATTAN else max(total, abs(difference))
-
-
-@njit_inner
 def leaf_values(
     metric: int,
     queries: Floats,
@@ -153,45 +141,13 @@ def leaf_values(
     values: Floats,
     most: float,
 ) -> None:
-    """Write the sums (or maxima) of a query and the points of a leaf, whose coordinates stand axis by axis.
-
-    Where all points are beyond ``most`` after some axes, the rest is left out: rounded sums never fall.
-
-    Column by column, as :func:`epsjoin.kernels.distances.decide` adds: the same bits. Four columns at a time,
-    by unsigned places, so that LLVM takes several points at once and reads each sum once for all four.
+    """Write the sums (or maxima) of a query and the points of a leaf.
 
     Parameters
     ----------
-    metric : EUCLIDEAN, MANHATTAN or CHEBYSHEV.
-    queries, number : (q, d) float64, and the row of the query.
+    metric, queries, number, most : see :func:`epsjoin.kernels.axis_sums.sum_axes`.
     flat : (n d,) float64, the places of the tree.
     begin, size : the first point of the leaf, and number of its points.
     values : (:func:`leaf_room`,) float64; the first ``size`` are written.
-    most : what larger sums come to does not matter.
     """
-    d = queries.shape[1]
-    for j in range(size):
-        values[np.uint64(j)] = 0.0
-    for i in range(0, d - 3, 4):
-        if i == _AXES_BEFORE_LOOK:
-            n_near = 0
-            for j in range(size):
-                n_near += values[np.uint64(j)] <= most
-            if n_near == 0:
-                return
-        first = np.uint64(begin * d + i * size)
-        second = first + np.uint64(size)
-        third, fourth = second + np.uint64(size), first + np.uint64(3 * size)
-        a, b, c = queries[number, i], queries[number, i + 1], queries[number, i + 2]
-        last = queries[number, i + 3]
-        for j in range(size):
-            at = np.uint64(j)
-            total = _added(metric, values[at], a - flat[first + at])
-            total = _added(metric, total, b - flat[second + at])
-            total = _added(metric, total, c - flat[third + at])
-            values[at] = _added(metric, total, last - flat[fourth + at])
-    for i in range(d // 4 * 4, d):
-        value, first = queries[number, i], np.uint64(begin * d + i * size)
-        for j in range(size):
-            at = np.uint64(j)
-            values[at] = _added(metric, values[at], value - flat[first + at])
+    sum_axes(metric, queries, number, flat, begin * queries.shape[1], size, size, values, most)

@@ -6,7 +6,7 @@ import numpy as np
 
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Decision, decide
+from epsjoin.kernels.distances import BY_AXIS, EUCLIDEAN, MANHATTAN, Decision, decide
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_one
 
 BLOCK = 256  # points whose distances are summed side by side: they stay in the cache
@@ -61,7 +61,7 @@ def scan_nearest(
     k = lists.ids.shape[1]
     sizes, ids, distances = lists.sizes, lists.ids.reshape(-1), lists.distances.reshape(-1)
     metric = decision.metric
-    is_summed = metric in (EUCLIDEAN, MANHATTAN, CHEBYSHEV)
+    is_summed = metric in BY_AXIS
     block = np.empty((d, BLOCK))
     values = np.empty(BLOCK)
     for first in range(0, n, BLOCK):

@@ -14,13 +14,12 @@ import numpy as np
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import (
-    CHEBYSHEV,
+    BY_AXIS,
     COSINE,
     EARTH_RADIUS_KM,
     EUCLIDEAN,
     HAVERSINE,
     HAVERSINE_RADIANS,
-    MANHATTAN,
     MINKOWSKI,
     Decision,
     decide,
@@ -106,7 +105,7 @@ def search_tree(
     n_leaves, levels = shape_of(low)
     flat = places.reshape(-1)
     metric, least = decision.metric, least_distance(decision.metric, decision.p)
-    is_by_axis = metric in (EUCLIDEAN, MANHATTAN, CHEBYSHEV)
+    is_by_axis = metric in BY_AXIS
     is_plane = norm == SQUARES and embedded.shape[1] == 2
     values = np.empty(leaf_room(n, n_leaves))
     near = np.empty(values.size, np.int64)

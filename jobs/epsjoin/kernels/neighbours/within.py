@@ -11,7 +11,7 @@ import numpy as np
 
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Decision, decide
+from epsjoin.kernels.distances import BY_AXIS, Decision, decide
 from epsjoin.kernels.join.projection import MAXIMUM, SQUARES
 from epsjoin.kernels.neighbours.boxes import DEPTH, BoxTree, box_gap, leaf_room, leaf_values, shape_of
 
@@ -73,7 +73,7 @@ def _count_in_leaf(
 ) -> int:
     """Number of points of a leaf within eps of a query; no root is taken."""
     within = 0
-    if decision.metric in (EUCLIDEAN, MANHATTAN, CHEBYSHEV):
+    if decision.metric in BY_AXIS:
         leaf_values(decision.metric, queries, number, flat, begin, size, values, decision.bound)
         for j in range(size):
             within += values[j] <= decision.bound

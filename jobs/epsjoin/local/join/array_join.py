@@ -16,6 +16,7 @@ from epsjoin.kernels.join.projection import Projection
 from epsjoin.kernels.join.row_windows import row_windows
 from epsjoin.kernels.join.window import WindowRows, window_rows
 from epsjoin.local.arguments import check_dimensions, check_points, int_column
+from epsjoin.local.join.few_rows import Few, count_few, join_few_rows
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.join.parts import join_part
 from epsjoin.local.metric import Metric
@@ -30,7 +31,7 @@ from epsjoin.local.scale import scale_metric
 from epsjoin.local.sweep.buckets import sort_blocks
 from epsjoin.local.sweep.by_row import RowSweep
 from epsjoin.local.sweep.by_window import window_blocks
-from epsjoin.local.sweep.pairs import Pairs, collect, row_type
+from epsjoin.local.sweep.pairs import Pairs, collect, cut_pairs, rename, row_type
 from epsjoin.local.sweep.sweeping import sweep_window
 from epsjoin.local.sweep.threads import in_ranges
 
@@ -134,19 +135,25 @@ class ArrayJoin:
 
         Notes
         -----
-        In few dimensions, Euclid's distance is swept row by row (:mod:`epsjoin.kernels.join.row_sweep`),
-        which makes no batches.
+        Few rows are joined in one call (:mod:`epsjoin.kernels.join.few_rows`). In few dimensions, Euclid's
+        distance is swept row by row (:mod:`epsjoin.kernels.join.row_sweep`), which makes no batches.
         """
         n = len(self.points)
         n_rows = self.n_left, n if self.is_right is None else self.n_right
-        few = replace(self.options, batch_rows=_SORTED_BATCH_ROWS)
         if self.cuts is not None:
+            few = replace(self.options, batch_rows=_SORTED_BATCH_ROWS)
             return collect(replace(self, options=few).batches(name), n_rows, n_jobs=self.options.n_jobs)
 
         def check(found: int) -> None:
             self.options.check_limit(found, f"within eps = {self.eps:g}", self.expected_pairs)
 
+        few_pairs = self._few_pairs()
+        if few_pairs is not None:
+            check(len(few_pairs.left))
+            with Progress(self.options.progress, name):
+                return few_pairs
         if not is_row_by_row(self.metric, self.points.shape[1], n):
+            few = replace(self.options, batch_rows=_SORTED_BATCH_ROWS)
             with Progress(self.options.progress, name) as progress:
                 dtype = row_type(max(n_rows))  # what a window has is let go before pairs are sorted
                 blocks = window_blocks(*self._window(), dtype, few.for_sweep(), progress.show, check)
@@ -160,13 +167,28 @@ class ArrayJoin:
             options = self.options.for_sweep()
             return RowSweep(rows, self.points, self.n_left, bound, options, progress.show, check).pairs()
 
+    def few(self) -> Few | None:
+        """Find all pairs of row numbers in one call, if rows are few; else None. Nothing is counted."""
+        return join_few_rows(self.points, self.n_left, self.is_right is None, self.eps, self.metric)
+
+    def _few_pairs(self) -> Pairs | None:
+        found = self.few()
+        if found is None:
+            return None
+        count_few(self.options.counters, len(self.points), found.compared, len(found.pairs.left))
+        return found.pairs
+
     def expected_pairs(self) -> float:
         """Estimate the number of pairs, for the message of a join that is refused."""
         right = None if self.is_right is None else self.points[self.n_left :]
         return expected_pairs_of_tables(self.points[: self.n_left], right, self.eps, self.metric)
 
     def _join_whole(self, progress: Progress) -> Generator[Pairs, None, None]:
-        return sweep_window(*self._window(), self.options.for_sweep(), progress.show)
+        found = self._few_pairs()
+        if found is None:
+            return sweep_window(*self._window(), self.options.for_sweep(), progress.show)
+        pairs = found if self.ids is None or self.is_right is not None else rename(found, self.ids)
+        return cut_pairs(pairs, self.options.batch_rows)
 
     def _window(self) -> tuple[WindowRows, Decision]:
         """Put the rows in the order of a window sweep."""

@@ -311,6 +311,8 @@ def join(
         raise ArgumentError(f"how = {how!r} needs two tables; self_join finds the pairs of one")
     checked = join_of_two(left, right, eps, weights, cuts, options)
     pairs = checked.pairs("join")
+    if how == "inner":
+        return pairs
     unmatched = _unmatched_rows(how, _mark(checked.n_left, pairs.left), _mark(checked.n_right, pairs.right))
     return Pairs(*(np.concatenate(column) for column in zip(pairs, unmatched, strict=True)))
 

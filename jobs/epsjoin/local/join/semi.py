@@ -1,4 +1,4 @@
-"""Semi and anti joins of arrays: which rows have a partner, without making pairs."""
+"""Semi and anti joins of arrays: which rows have a partner, without making pairs but those of few rows."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from epsjoin.kernels.arrays import Bools
 from epsjoin.local.join.array_join import ArrayJoin
+from epsjoin.local.join.few_rows import count_few
 from epsjoin.local.join.partners import find_partners
 from epsjoin.local.join.product_join import ProductJoin
 from epsjoin.local.plan.cuts import Cuts
@@ -41,6 +42,13 @@ def _mark_by_sweep(join: ArrayJoin, progress: Progress) -> Bools:
         return marked
     if join.cuts is not None:
         _mark_by_parts(join, planned(join.cuts), marked, progress)
+        return marked
+    found = join.few()
+    if found is not None:
+        marked[found.pairs.left] = True
+        if is_self:
+            marked[found.pairs.right] = True
+        count_few(join.options.counters, len(join.points), found.compared, int(marked.sum()))
         return marked
     everything = join.points, np.arange(len(join.points)), join.is_right
     sweep = join.eps, join.metric, join.options.for_sweep()

@@ -31,6 +31,7 @@ import numpy as np
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Bools, Floats, Ints, Points
+from epsjoin.kernels.distances import BY_AXIS
 from epsjoin.kernels.neighbours import knn
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_nearest_of, sort_nearest
 from epsjoin.local.join.arrays import iter_join, iter_self_join
@@ -50,8 +51,9 @@ from epsjoin.local.progress import Progress, ProgressArgument
 from epsjoin.local.scratch import MakeArray
 from epsjoin.local.sweep.sweeping import Counters, add_counts
 
-_FEW_QUERIES = 64
-"""Number of queries that are compared with all points: a tree would take longer to grow."""
+_FEW_ROWS, _FEW_COMPARISONS = 64, 1 << 16
+"""Number of queries or points, and of comparisons, up to which each query is compared with each point: a tree
+would take longer to grow."""
 
 _MAX_TERMS_AT_ONCE = 1 << 26
 """Maximum number of coordinates that a scan compares in one call: tenths of a second."""
@@ -153,7 +155,7 @@ def fill_lists(
     points = np.asarray(points, np.float64)
     queries = points if is_one else np.asarray(queries, np.float64)
     search = _Search(queries, points, itself, lists, metric, options)
-    if len(rows) <= _FEW_QUERIES:
+    if _are_few(len(rows), len(points), metric):
         search.scan(rows)
     else:
         search.run(rows)
@@ -191,6 +193,14 @@ class _Copies(NamedTuple):
 
     rows: Ints
     of: Ints
+
+
+def _are_few(n_queries: int, n_points: int, metric: Metric) -> bool:
+    """Whether a scan is sooner than a tree; the formula of a metric that is no sum over axes takes longer."""
+    if n_queries <= _FEW_ROWS:
+        return True
+    is_few = n_points <= _FEW_ROWS or n_queries * n_points <= _FEW_COMPARISONS
+    return is_few and metric.decision(math.inf).metric in BY_AXIS
 
 
 def _is_worth_it(n_queries: int, finished: float, work: float, join_work: float) -> bool:
@@ -296,7 +306,7 @@ class _Search:
     def scan(self, rows: Ints) -> None:
         """Find the k nearest of these queries by comparing them with all points."""
         self.lists.sizes[rows] = 0
-        step = max(_FEW_QUERIES, _MAX_TERMS_AT_ONCE // self.points.size)  # each call copies all points once
+        step = max(_FEW_ROWS, _MAX_TERMS_AT_ONCE // self.points.size)  # each call copies all points once
         queries, points = read_only(self.queries), read_only(self.points)
         for begin in range(0, len(rows), step):  # between two calls, an interrupt from the keyboard is seen
             some = rows[begin : begin + step]

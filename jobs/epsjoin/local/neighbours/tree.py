@@ -10,7 +10,7 @@ import numpy as np
 
 from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN
+from epsjoin.kernels.distances import BY_AXIS, EUCLIDEAN
 from epsjoin.kernels.ids import GOLDEN
 from epsjoin.kernels.neighbours.boxes import BoxTree
 from epsjoin.kernels.neighbours.grow import fill_inner, grow_below, order_by_leaf
@@ -256,7 +256,7 @@ def grow_boxes(points: Floats, metric: Metric, n_jobs: int = 1, make: MakeArray 
         make(points.shape),
         *(make((2 * n_leaves - 1, embedded.shape[1])) for _ in range(2)),
     )
-    is_by_axis = metric.decision(math.inf).metric in (EUCLIDEAN, MANHATTAN, CHEBYSHEV)
+    is_by_axis = metric.decision(math.inf).metric in BY_AXIS
     # levels that one thread halves, then levels that each thread halves before it copies points
     levels = (n_jobs - 1).bit_length(), (max(1, n - 1) // _COPIED_POINTS).bit_length()
     few, many = (min(n_leaves, 1 << level) - 1 for level in (levels[0], max(levels)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Any
 
@@ -18,6 +18,7 @@ from epsjoin.kernels.join.sort_pairs import count
 from epsjoin.kernels.neighbours.within import Reach, count_within_tree
 from epsjoin.local.arguments import check_dimensions, check_points
 from epsjoin.local.join.arrays import iter_join, iter_self_join
+from epsjoin.local.join.few_rows import count_few, join_few_rows
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.tree import grow_boxes, order_by_place
@@ -25,6 +26,7 @@ from epsjoin.local.plan.expected import expected_pairs_of_tables
 from epsjoin.local.plan.product import MIN_DIMENSIONS, has_products
 from epsjoin.local.progress import Progress, ProgressArgument
 from epsjoin.local.scale import ScaledMetric, scale_metric
+from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import Counters, add_counts
 from epsjoin.local.sweep.threads import in_order
 
@@ -61,7 +63,7 @@ def reach_of(metric: Metric, eps: float, d: int) -> Reach:
     times the largest and ``d**(1/p - 1/2)`` times the Euclidean length (p up to 2). Clipped, scaled
     coordinates give no upper bound.
     """
-    near = metric.embedded_eps(eps)
+    near = metric.embedded_bound(eps)
     length = eps * (1.0 - _SLACK)
     if isinstance(metric, ScaledMetric):
         length = -1.0
@@ -76,7 +78,7 @@ def reach_of(metric: Metric, eps: float, d: int) -> Reach:
         return Reach(metric.norm, near, length)
     square = length * length
     is_sure = length > 0.0 and _MIN_SQUARE <= square < math.inf  # where all gaps underflow, none is large
-    return Reach(SQUARES, near * near * (1.0 + _SLACK) + _MIN_SQUARE, square if is_sure else -1.0)
+    return Reach(SQUARES, near, square if is_sure else -1.0)
 
 
 def degree(
@@ -119,11 +121,11 @@ def degree(
 
     Notes
     -----
-    Where a sample shows few pairs per point, the batches of a join are counted and forgotten: at its cost, in
-    the memory of a batch. Where it shows many, by a tree of boxes over the counted points: a box that lies
-    within eps as a whole is counted at once, so that points inside a large eps cost nothing. In many
-    dimensions few boxes are whole, so a join by products counts up to a tenth of all pairs; with weights or
-    one eps per dimension no box is.
+    Few rows are joined in one call. Of more, where a sample shows few pairs per point, the batches of a join
+    are counted and forgotten: at its cost, in the memory of a batch. Where it shows many, by a tree of boxes
+    over the counted points: a box that lies within eps as a whole is counted at once, so that points inside a
+    large eps cost nothing. In many dimensions few boxes are whole, so a join by products counts up to a tenth
+    of all pairs; with weights or one eps per dimension no box is.
 
     Examples
     --------
@@ -141,6 +143,11 @@ def degree(
     scaled.check(queries, "points")
     if right is not None:
         scaled.check(others, "right")
+    found = join_few_rows(both, len(queries), right is None, threshold, scaled)
+    if found is not None:
+        count_few(options.counters, len(both), found.compared, len(found.pairs.left))
+        with Progress(options.progress, "degree"):
+            return _count([found.pairs], len(queries), right is None)
     expected = expected_pairs_of_tables(queries, None if right is None else others, threshold, scaled)
     few = float(_FEW_PAIRS)
     if queries.shape[1] >= MIN_DIMENSIONS and has_products(scaled):
@@ -149,15 +156,18 @@ def degree(
         itself = right is None
         return _count_by_tree(queries, others, itself, scaled, threshold, options)
     how: dict[str, Any] = {"weights": weights, "n_jobs": n_jobs, "progress": progress, "counters": counters}
-    if right is not None:
-        counts = np.zeros(len(queries), np.int64)
-        for pairs in iter_join(queries, others, eps, options.metric, **how):
-            count(pairs.left, counts)
-        return counts
-    counts = np.ones(len(queries), np.int64)
-    for pairs in iter_self_join(queries, eps, options.metric, **how):
+    if right is None:
+        return _count(iter_self_join(queries, eps, options.metric, **how), len(queries), True)
+    return _count(iter_join(queries, others, eps, options.metric, **how), len(queries), False)
+
+
+def _count(batches: Iterable[Pairs], n: int, is_one: bool) -> Ints:
+    """Count the partners of each left row; of one table, both ends and each row itself."""
+    counts = np.full(n, int(is_one))
+    for pairs in batches:
         count(pairs.left, counts)
-        count(pairs.right, counts)
+        if is_one:
+            count(pairs.right, counts)
     return counts
 
 

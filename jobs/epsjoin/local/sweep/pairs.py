@@ -109,6 +109,19 @@ def concatenate(batches: Sequence[Pairs]) -> Pairs:
     return Pairs(*(np.concatenate(column) for column in zip(nothing, *batches, strict=True)))
 
 
+def rename(pairs: Pairs, ids: Ints) -> Pairs:
+    """Give ids to the rows of pairs of one table, the smaller id to the left."""
+    left, right = ids[pairs.left], ids[pairs.right]
+    return Pairs(np.minimum(left, right), np.maximum(left, right), pairs.distance)
+
+
+def cut_pairs(pairs: Pairs, batch_rows: int) -> Generator[Pairs, None, None]:
+    """Cut pairs into batches of at most so many; of none, no batch."""
+    for begin in range(0, len(pairs.left), batch_rows):
+        some = slice(begin, begin + batch_rows)
+        yield Pairs(pairs.left[some], pairs.right[some], pairs.distance[some])
+
+
 def collect_rows(batches: Iterator[Pairs], n_rows: tuple[int, int]) -> RowPairs:
     """Collect the row numbers of all batches, sorted by (left, right), in the smallest type that holds them.
 

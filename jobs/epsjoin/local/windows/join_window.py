@@ -19,19 +19,61 @@ from epsjoin.local.sweep.pairs import Pairs, collect, concatenate
 from epsjoin.local.sweep.sweeping import Counters
 
 
-class _Batch(NamedTuple):
-    """A batch, with all pairs of the window whose older row, or both, are in it.
+class _Batch:
+    """A batch of the window: where its rows are, and the pairs whose older row, or both, are in it.
 
     Parameters
     ----------
-    points : (n, d) float64.
-    ids : (n,) int64.
-    pairs : parts of those pairs, one for each batch that came since.
+    n_rows : number of its rows.
+    within : pairs of its rows among themselves.
     """
+
+    def __init__(self, n_rows: int, within: Pairs) -> None:
+        self.n_rows, self.n_pairs, self.pairs = n_rows, 0, list[Pairs]()
+        self.add(within)
+
+    def add(self, pairs: Pairs) -> None:
+        """Add pairs, one of whose rows is in a later batch."""
+        if len(pairs.left):  # most batches have none with most later ones
+            self.pairs.append(pairs)
+            self.n_pairs += len(pairs.left)
+
+
+class _Rows(NamedTuple):
+    """Rows that follow one another: (n, d) float64 points, and (n,) int64 ids."""
 
     points: Floats
     ids: Ints
-    pairs: list[Pairs]
+
+
+class _Buffer:
+    """The rows of a window one behind the other, in arrays with room behind them for some more."""
+
+    def __init__(self) -> None:
+        self._room = _Rows(np.empty((0, 1)), np.empty(0, np.int64))
+        self._begin = self._end = 0
+
+    def rows(self, leaving: int) -> _Rows:
+        """All rows but the first ones, as views."""
+        kept = slice(self._begin + leaving, self._end)
+        return _Rows(self._room.points[kept], self._room.ids[kept])
+
+    def push(self, leaving: int, new: _Rows) -> None:
+        """Let the first rows go and put copies of new ones behind the last."""
+        self._begin += leaving
+        kept = self.rows(0)
+        if self._end + len(new.ids) > len(self._room.ids) or not len(kept.ids):
+            size = 2 * (len(kept.ids) + len(new.ids))  # so that each row is moved once on average
+            self._room = _Rows(np.empty((size, new.points.shape[1])), np.empty(size, np.int64))
+            self._begin = self._end = 0
+            self._put(kept)
+        self._put(new)
+
+    def _put(self, rows: _Rows) -> None:
+        if len(rows.ids):
+            to = slice(self._end, self._end + len(rows.ids))
+            self._room.points[to], self._room.ids[to] = rows.points, rows.ids
+            self._end = to.stop
 
 
 class JoinWindow:
@@ -88,6 +130,7 @@ class JoinWindow:
         self._eps = self._options.metric.check_eps(eps)
         self._n_batches = check_count("n_batches", n_batches, 1)
         self._batches: deque[_Batch] = deque()
+        self._rows, self._held = _Buffer(), 0
 
     def push(self, points: npt.ArrayLike, ids: npt.ArrayLike) -> Pairs:
         """Add a batch; the oldest leaves if the window was full.
@@ -113,49 +156,47 @@ class JoinWindow:
         new, new_ids = check_points("points", points), int_column("ids", ids)
         if len(new) != len(new_ids):
             raise ArgumentError(f"ids must be one for each of {len(new)} points, not {len(new_ids)}")
-        is_full = len(self._batches) == self._n_batches
-        staying = list(self._batches)[1:] if is_full else list(self._batches)
-        widths = {batch.points.shape[1] for batch in staying if len(batch.points)}
-        if len(new) and widths - {new.shape[1]}:
+        leaving = self._batches[0] if len(self._batches) == self._n_batches else None
+        n_leaving = 0 if leaving is None else leaving.n_rows
+        staying = self._rows.rows(n_leaving)
+        if len(new) and len(staying.ids) and staying.points.shape[1] != new.shape[1]:
             raise ArgumentError(
-                f"points must have as many columns as those of the window, {min(widths)}, not {new.shape[1]}"
+                "points must have as many columns as those of the window, "
+                f"{staying.points.shape[1]}, not {new.shape[1]}"
             )
-        index_distinct(np.concatenate([new_ids, *(batch.ids for batch in staying)]))
-        held = sum(len(part.left) for batch in staying for part in batch.pairs)
-        with_old = self._join_window(new, new_ids, staying, held)
-        found = sum(len(part.left) for part in with_old)
-        limit = self._left_of_limit(held + found)
-        within = self_join(new, self._eps, ids=new_ids, max_pairs=limit, **self._how())
-        if is_full:
+        index_distinct(np.concatenate((new_ids, staying.ids)))
+        held = self._held - (0 if leaving is None else leaving.n_pairs)
+        with_old = concatenate([])
+        if len(new) and len(staying.ids):
+            with_old = join(
+                new, staying.points, self._eps, max_pairs=self._left_of_limit(held), **self._how()
+            )
+        held += len(with_old.left)
+        within = self_join(new, self._eps, ids=new_ids, max_pairs=self._left_of_limit(held), **self._how())
+        if leaving is not None:
             self._batches.popleft()
-        for batch, part in zip(staying, with_old, strict=True):
-            batch.pairs.append(part)
-        self._batches.append(_Batch(new.copy(), new_ids.copy(), [within]))  # callers fill theirs again
-        return collect(iter([*with_old, within]))
+        older = self._give_to_older(with_old, new_ids, staying.ids)
+        self._rows.push(n_leaving, _Rows(new, new_ids))
+        self._batches.append(_Batch(len(new), within))
+        self._held = held + len(within.left)
+        return collect(iter([*older, within]))
 
     def pairs(self) -> Pairs:
         """Return all pairs of the window, by ids, ``left < right``, sorted."""
         return collect(part for batch in self._batches for part in batch.pairs)
 
-    def _join_window(self, new: Floats, new_ids: Ints, staying: list[_Batch], held: int) -> list[Pairs]:
-        """Join the new rows with those that stay; return the pairs by the batch of the older row."""
-        if not staying:
-            return []
-        starts = np.cumsum([0, *(len(batch.ids) for batch in staying)])
-        old_ids = np.concatenate([batch.ids for batch in staying])
-        filled = [batch.points for batch in staying if len(batch.points)]
-        found = concatenate([])
-        if len(new) and filled:
-            limit = self._left_of_limit(held)
-            found = join(new, np.concatenate(filled), self._eps, max_pairs=limit, **self._how())
-        order = np.argsort(found.right, kind="stable")
-        bounds = np.searchsorted(found.right[order], starts)
-        by_batch = []
-        for begin, end in pairwise(bounds):
-            rows = order[begin:end]
-            one, other = new_ids[found.left[rows]], old_ids[found.right[rows]]
-            by_batch.append(Pairs(np.minimum(one, other), np.maximum(one, other), found.distance[rows]))
-        return by_batch
+    def _give_to_older(self, found: Pairs, new_ids: Ints, old_ids: Ints) -> list[Pairs]:
+        """Give pairs of new rows and old ones to the batches of the old ones, by ids; return them."""
+        order, parts = np.argsort(found.right, kind="stable"), []
+        ends = np.cumsum([batch.n_rows for batch in self._batches])
+        bounds = [0, *np.searchsorted(found.right[order], ends).tolist()]
+        for batch, (begin, end) in zip(self._batches, pairwise(bounds), strict=True):
+            if begin < end:
+                some = order[begin:end]
+                one, other = new_ids[found.left[some]], old_ids[found.right[some]]
+                parts.append(Pairs(np.minimum(one, other), np.maximum(one, other), found.distance[some]))
+                batch.add(parts[-1])
+        return parts
 
     def _how(self) -> dict[str, Any]:
         return {

@@ -1,0 +1,139 @@
+"""Joins of few rows in one call: the pairs of the definition, the arrays of a sweep, and few comparisons."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from epsjoin.errors import BudgetError
+from epsjoin.local.join import few_rows
+from epsjoin.local.join.arrays import iter_join, iter_self_join, join, self_join
+from epsjoin.local.join.row_pairs import row_pairs
+from epsjoin.local.metric import get_metric
+from epsjoin.local.neighbours.within import degree
+from oracles import examples
+from oracles import join as twin
+from tests.local.join.brute_force import SEEDS, assert_is_brute_force
+
+MAX_WORK = few_rows._MAX_WORK  # before the tests of sweeps change it
+MINKOWSKI = get_metric("minkowski", p=3.0)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_rows_are_joined_at_once(few_rows_are_swept):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(few_rows, "_MAX_WORK", MAX_WORK)
+        yield
+
+
+def swept(find, *arguments, **options):
+    """The pairs by a sweep."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(few_rows, "_MAX_WORK", -1)
+        return find(*arguments, **options)
+
+
+def same(pairs, others):
+    for column, other in zip(pairs, others, strict=True):
+        assert column.dtype == other.dtype
+        np.testing.assert_array_equal(column, other)
+
+
+@examples(250)
+@given(
+    st.sampled_from(twin.KINDS),
+    st.integers(0, 60),
+    st.integers(1, 9),
+    st.sampled_from([("euclidean", 0.0), ("manhattan", 0.0), ("chebyshev", 0.0), ("minkowski", 3.0)]),
+    st.sampled_from([-1, 20_000]),  # all are put in order, or none
+    SEEDS,
+)
+def test_self_join__of_few_rows_is_brute_force(kind, n, d, metric, n_compared, seed):
+    points, eps = twin.awkward_points(kind, n, d, seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(few_rows, "_COMPARED_PAIRS", n_compared)
+        patch.setattr(few_rows, "_COMPARED_PER_ROW", 0)
+        assert_is_brute_force(points, eps, *metric)
+
+
+@pytest.mark.parametrize("n", [1, 150, 700])
+@pytest.mark.parametrize(
+    ("metric", "d", "eps"),
+    [
+        ("euclidean", 2, 0.05),
+        ("euclidean", 3, np.array([0.1, 0.2, 0.4])),
+        ("manhattan", 5, 0.4),
+        ("chebyshev", 4, 0.2),
+        (MINKOWSKI, 3, 0.1),
+        ("cosine", 6, 0.02),
+        ("haversine", 2, 900.0),
+        ("haversine_radians", 2, 0.2),
+    ],
+    ids=str,
+)
+def test_joins__of_few_rows_return_the_arrays_of_a_sweep(metric, d, eps, n):
+    random = np.random.default_rng(n + d)
+    points, others = random.random((n, d)), random.random((n // 3 + 1, d))
+    points[n // 2 : n // 2 + 3] = points[0]
+    if metric == "haversine":
+        points, others = points * 90, others * 90
+    same(self_join(points, eps, metric), swept(self_join, points, eps, metric))
+    for how in ("inner", "outer"):
+        same(join(points, others, eps, metric, how=how), swept(join, points, others, eps, metric, how=how))
+
+
+def test_self_join__of_few_rows_compares_those_within_eps_on_the_axis_that_tells_them_apart():
+    random = np.random.default_rng(0)
+    points = np.column_stack((np.ones(2000), random.random(2000)))
+    counters = {}
+    pairs = self_join(points, 0.001, counters=counters)
+    assert counters["rows"] == 2000
+    assert counters["pairs"] == len(pairs.left) > 1000
+    assert counters["candidates"] == counters["distance_computations"] == counters["pairs"]
+
+
+def test_other_joins__of_few_rows_find_the_same_as_by_a_sweep():
+    random = np.random.default_rng(0)
+    points, others, ids = random.random((400, 2)), random.random((300, 2)), random.permutation(400)
+    for right in (None, others):
+        for how in ("semi", "anti"):
+            counters, by_sweep = {}, {}
+            same(
+                join(points, right, 0.02, how=how, counters=counters),
+                swept(join, points, right, 0.02, how=how, counters=by_sweep),
+            )
+            assert counters["pairs"] == by_sweep["pairs"] > 0
+        same(row_pairs(points, 0.05, right=right), swept(row_pairs, points, 0.05, right=right))
+        counts = degree(points, 0.05, right=right)
+        np.testing.assert_array_equal(counts, swept(degree, points, 0.05, right=right))
+    same(self_join(points, 0.05, ids=ids), swept(self_join, points, 0.05, ids=ids))
+    for find, tables in ((iter_self_join, (points,)), (iter_join, (points, others))):
+        batches = list(find(*tables, 0.05, batch_rows=32))
+        assert {len(batch.left) for batch in batches[:-1]} == {32}
+        whole = self_join(points, 0.05) if find is iter_self_join else join(points, others, 0.05)
+        same([np.concatenate(column) for column in zip(*batches, strict=True)], whole)
+    assert list(iter_self_join(points[:3], 1e-9)) == []
+
+
+def test_self_join__of_few_rows_has_room_for_all_pairs():
+    points = np.random.default_rng(0).random((300, 2))
+    points[:, 0] *= 10
+    same(self_join(points, 8.0), swept(self_join, points, 8.0))
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "eps"), [(4097, 1, 1e-9), (3000, 2, 0.5), (1000, 40, 1.5), (200, 384, 1.0)]
+)
+def test_join_few_rows__leaves_what_a_sweep_finds_sooner(n, d, eps):
+    points = np.random.default_rng(0).random((n, d))
+    assert few_rows.join_few_rows(points, n, True, eps, get_metric("euclidean")) is None
+
+
+def test_self_join__of_few_rows_keeps_max_pairs_and_tells_progress():
+    points, told = np.zeros((4, 1)), []
+    assert len(self_join(points, 1.0, max_pairs=6, progress=told.append).left) == 6
+    assert told == [1.0]
+    with pytest.raises(BudgetError, match="more than max_pairs = 5 pairs within eps = 1; about 6 are"):
+        self_join(points, 1.0, max_pairs=5)
