@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+MAX_FIELDS = 20
+"""Maximum number of columns of a row that are shown, of which a row with vectors has hundreds."""
+
 
 def say(text: str) -> None:
     """Print a line about the progress of a job at once."""
@@ -16,6 +21,13 @@ def counted(number: float, one: str, many: str = "") -> str:
 def in_unit(value: float, unit: str) -> str:
     """A distance with its unit, if it has one: ``2.5 km``, ``0.02``."""
     return f"{value:g} {unit}".rstrip()
+
+
+def first_fields(told: Iterable[str]) -> str:
+    """Put the texts of the first columns of a row into one, and say how many more columns it has."""
+    texts = list(told)
+    more = [f"and {len(texts) - MAX_FIELDS:,} more"] if len(texts) > MAX_FIELDS else []
+    return ", ".join([*texts[:MAX_FIELDS], *more])
 
 
 def printable(text: str) -> str:

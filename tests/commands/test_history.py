@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import struct
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,11 @@ from epsjoin.commands.history import find_id
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import ArgumentError
-from epsjoin.lake.lake import Lake
+from epsjoin.lake import slices
+from epsjoin.lake.lake import Lake, Slice
 from tests.histories import RUNS, State, as_oracle, draw_states, states_of, write_states
 from tests.oracles import versions as oracle
+from tests.tiny import key, list_of_coordinates, new_lake
 
 DAY = date(2023, 6, 1)
 
@@ -84,6 +87,23 @@ def test_history__of_an_id_tells_its_life(tmp_path: Path, capsys: pytest.Capture
         "    2022-02-01  2022-04-01  text: one → two",
         "    2022-05-01  still so    x 2, y 0.5, a-value –, text two",
     ]
+
+
+def test_history__shows_the_first_columns_of_a_vector(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = new_lake(tmp_path, [key(), list_of_coordinates("v", 30)], format="json")
+    for run, value in ((RUNS[0], 1.0), (RUNS[1], 2.0)):
+        row = {
+            "id": 7,
+            **{f"v_{n + 1}": value for n in range(30)},
+            "point": struct.pack("<30d", *[value] * 30),
+        }
+        slices.write_slice(lake, Slice("points", run), slices.table_of(lake, "points", [row]))
+    assert ask(lake, "--table", "points", "--id", "7") == 0
+    first, then = capsys.readouterr().out.splitlines()[4:6]
+    assert first.endswith("v_19 1, v_20 1, and 10 more")
+    assert then.endswith("v_19: 1 → 2, v_20: 1 → 2, and 10 more")
 
 
 @pytest.mark.parametrize("table", ["points", "clusters"])

@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from epsjoin.console import counted, printable
+from epsjoin.console import counted, first_fields, printable
 from epsjoin.differ.columns import to_rows, without_infinities
 from epsjoin.differ.differences import SnapshotDiff, snapshot_diff
 from epsjoin.differ.nearness import Near
@@ -23,9 +23,6 @@ from epsjoin.lake import slices
 from epsjoin.lake.arguments import add_lake, open_stored, parse_run
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.local.differ.methods import METHODS
-
-MAX_FIELDS = 20
-"""Maximum number of columns of a row that are shown, of which a row with vectors has hundreds."""
 
 MAX_TEXT = 40
 """Number of characters of a value that are shown."""
@@ -163,7 +160,7 @@ def to_lines(found: SnapshotDiff, key: Sequence[str], limit: int) -> Iterable[st
     if found.n_within:
         yield f"{counted(found.n_within, 'row')} of these with other numbers, within the tolerance"
     if len(found.n_by_column) > 1:
-        yield f"updated columns: {_first(f'{name} {n:,}' for name, n in found.n_by_column.items())}"
+        yield f"updated columns: {first_fields(f'{name} {n:,}' for name, n in found.n_by_column.items())}"
     for names, which in ((found.only_old, "old"), (found.only_new, "new")):
         if names:
             yield f"not compared, for only the {which} snapshot has them: {', '.join(names)}"
@@ -203,21 +200,14 @@ def _rows(table: pa.Table) -> Iterable[dict[str, Any]]:
 
 
 def _row(row: Mapping[str, Any]) -> str:
-    return _first(f"{name} {_shown(value)}" for name, value in row.items() if value is not None)
-
-
-def _first(told: Iterable[str]) -> str:
-    """Put the first of some texts into one, and say how many there are more; ``--json`` has all of them."""
-    texts = list(told)
-    more = [f"and {len(texts) - MAX_FIELDS:,} more"] if len(texts) > MAX_FIELDS else []
-    return ", ".join([*texts[:MAX_FIELDS], *more])
+    return first_fields(f"{name} {_shown(value)}" for name, value in row.items() if value is not None)
 
 
 def _update(row: Mapping[str, Any], key: Sequence[str]) -> str:
     changes = (
         f"{name} {_shown(row['before'][name])} → {_shown(row['now'][name])}" for name in row["columns"]
     )
-    return f"{_row({name: row[name] for name in key})}: {_first(changes)}"
+    return f"{_row({name: row[name] for name in key})}: {first_fields(changes)}"
 
 
 def _rekeying(row: Mapping[str, Any], key: Sequence[str]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from epsjoin.console import counted, printable
+from epsjoin.console import counted, first_fields, printable
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import ArgumentError
 from epsjoin.lake import transactions, uris
@@ -140,7 +140,7 @@ def describe(view: View, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
                 texts = [f"{name}: {old} → {new}" for name, old, new in differing if old != new]
             else:
                 texts = [f"{name} {words.cell(row[name])}" for name in names]
-            yield f"  {row[RANGE[0]]}  {row[RANGE[1]] or 'still so':<10}  {', '.join(texts)}"
+            yield f"  {row[RANGE[0]]}  {row[RANGE[1]] or 'still so':<10}  {first_fields(texts)}"
             before = row
     if len(records) > MAX_RECORDS:
         yield f"and {words.count(len(records) - MAX_RECORDS)} more; --to writes all of them"
