@@ -340,6 +340,14 @@ def list_of(n: object, **more: object) -> dict[str, Any]:
     return {"schema.0.properties.0": column, "servers.0.format": "json"}
 
 
+@pytest.mark.parametrize("key", ["minItems", "maxItems"])
+def test_load_source__says_which_length_of_a_list_is_no_whole_number(tmp_path: Path, key: str) -> None:
+    change = list_of(3, logicalTypeOptions={"minItems": 3, "maxItems": 3, key: "3"})
+    sentence = rf"column v: .*\.logicalTypeOptions\.{key}: must be a whole number, not '3'$"
+    with pytest.raises(ContractError, match=sentence):
+        load_source(broken(tmp_path, change), "broken")
+
+
 ALONE = {"schema.0.properties.1.customProperties": []}
 """The second column is no coordinate."""
 

@@ -182,7 +182,9 @@ def _check(body: object) -> None:
 
     if body is None:
         raise ContractError("the file is empty")
-    fault = best_match(_validator().iter_errors(body))
+    faults = list(_validator().iter_errors(body))
+    # where a value is wrong, the schema does not know other keys of its column either
+    fault = best_match([each for each in faults if each.validator != "unevaluatedProperties"] or faults)
     if fault is None:
         return
     column = _column_at(fault.absolute_path, body)
