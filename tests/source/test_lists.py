@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.source import batches, blocks, json_columns, parquet
+from epsjoin.source.values import kind_of
 from tests.oracles import examples
 from tests.source.both_ways import by_batches, by_definition, compare, count_asked
 from tests.source.test_json_batches import VALUES
@@ -136,12 +138,18 @@ def test_reason__says_what_is_wrong_with_a_list() -> None:
     assert _reason([1, None]) == "v: not a list of 2 numbers: 'null in place 2'"
     assert _reason(3) == "v: not a list of 2 numbers: '3'"
     assert _reason({"a": 1}) == "v: not a list of 2 numbers: \"{'a': 1}\""
-    assert _reason("[1, 2]") == "v: not of type number: '[1, 2]'"
-    assert _reason([1, "x"]) == "v: not of type number: 'x'"
-    assert _reason([1, True]) == "v: not of type number: 'True'"
+    assert _reason("[1, 2]") == "v: not a list of 2 numbers: '[1, 2]'"
     assert _reason(None) == _reason("") == _reason("NA") == "v: missing"
-    assert _reason([1, "NA"]) == "v: missing"
-    assert _reason([9, 0], SOURCES["rounded"]) == "v: above 7: '9'"
+
+
+def test_reason__says_which_number_of_a_list_is_wrong() -> None:
+    assert _reason([1, "x"]) == "v: not of type number: 'x' in place 2"
+    assert _reason([True, 1]) == "v: not of type number: 'True' in place 1"
+    assert _reason([1, math.inf]) == "v: not finite: 'inf' in place 2"
+    assert _reason([1, "NA"]) == "v: missing: 'NA' in place 2"
+    assert _reason([0, 9], SOURCES["rounded"]) == "v: above 7: '9' in place 2"
+    assert _reason([2**60, 9], SOURCES["integers"]).endswith(": '1152921504606846976' in place 1")
+    assert {kind_of(_reason(each)) for each in ([1, "x"], ["y", 2])} == {"v: not of type number"}
 
 
 def test_a_missing_list__leaves_a_record_out_where_its_coordinates_are_optional() -> None:

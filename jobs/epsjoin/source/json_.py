@@ -64,7 +64,7 @@ class Objects:
         self._source = source
         self._columns = columns
         self._is_start = is_start
-        self._splitter = Splitter(source.columns)
+        self._splitter = Splitter(source)
 
     def read(self, lines: Iterable[Line]) -> Iterator[UntypedRecord]:
         """Yield the records in the next lines, without a byte-order mark.

@@ -139,7 +139,7 @@ def _find_all(pattern: re.Pattern[bytes], data: bytes) -> Ints:
 def _to_block(lines: _Lines, source: SourceContract, objects: Objects) -> Block:
     odd = _find_odd(lines)
     values = []
-    names = Splitter(source.columns).names
+    names = Splitter(source).names
     may_have_tiny = may_be_tiny(lines.data)
     for rows, table in _parse(lines, odd, source, objects.keys):
         found = {name: table[name].combine_chunks() for name in names if name in table.schema.names}

@@ -5,7 +5,6 @@ A list that has another length, or a null in it, cannot be split, whatever is as
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +14,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from epsjoin.contracts.odcs import Column
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.source.reasons import refusal
+from epsjoin.source.values import is_missing
 
 
 class Splitter:
@@ -23,18 +24,18 @@ class Splitter:
 
     Parameters
     ----------
-    columns : the contract's columns.
+    source : the contract.
 
     Attributes
     ----------
     names : names of the columns of the files, each once, in the contract's order.
-    lengths : by name, the length of the lists in those that hold lists.
     """
 
-    def __init__(self, columns: Iterable[Column]) -> None:
-        self._places = [(column.in_file, column.item) for column in columns]
+    def __init__(self, source: SourceContract) -> None:
+        self._source = source
+        self._places = [(column.in_file, column.item) for column in source.columns]
         self.names = list(dict.fromkeys(name for name, _ in self._places))
-        self.lengths = Counter(name for name, item in self._places if item is not None)
+        self._lists = list_columns(source.columns)
 
     def split(self, values: Mapping[str, Any]) -> tuple[list[Any] | None, str | None]:
         """Split a record.
@@ -45,26 +46,31 @@ class Splitter:
 
         Returns
         -------
-        The fields, or the reason why there are none; the other one is ``None``. Where a list is missing, or
-        a text stands in its place, that is the field of each of its columns.
+        The fields, or the reason why there are none; the other one is ``None``. Where a list is missing, so
+        is the field of each of its columns.
         """
-        if not self.lengths:
-            return [values.get(name) for name, _ in self._places], None
-        for name, n in self.lengths.items():
-            found = _fault_of(values.get(name), n)
-            if found is not None:
-                return None, refusal(f"{name}: not a list of {n} numbers", found)
-        fields = []
-        for name, item in self._places:
-            value = values.get(name)
-            fields.append(value[item] if item is not None and isinstance(value, list) else value)
-        return fields, None
+        lists: dict[str, list[Any]] = {}
+        for name, of_list in self._lists.items():
+            value: Any = values.get(name)
+            n = len(of_list)
+            is_there = not is_missing(self._source, of_list[0], value)
+            if is_there and (fault := _fault_of(value, n)) is not None:
+                return None, refusal(f"{name}: not a list of {n} numbers", fault)
+            lists[name] = value if is_there else [None] * n
+        return [values.get(name) if item is None else lists[name][item] for name, item in self._places], None
+
+
+def list_columns(columns: Iterable[Column]) -> dict[str, list[Column]]:
+    """By the names of the files' columns that hold lists: the columns of the numbers of each."""
+    found: dict[str, list[Column]] = {}
+    for column in columns:
+        if column.item is not None:
+            found.setdefault(column.in_file, []).append(column)
+    return found
 
 
 def _fault_of(value: Any, n: int) -> str | None:
-    """Say in which way a value is no list of ``n`` values; ``None`` if it is one, or is missing."""
-    if value is None or isinstance(value, str):
-        return None
+    """Say in which way a value is no list of ``n`` values; ``None`` if it is one."""
     if not isinstance(value, list):
         return str(value)
     if len(value) != n:
@@ -126,9 +132,9 @@ def spread_columns(
     """
     odd = np.zeros(n_rows, np.bool_)
     lists: dict[str, list[pa.Array]] = {}
-    for name, n in Splitter(columns).lengths.items():
+    for name, of_list in list_columns(columns).items():
         if name in found and is_list_of_numbers(found[name].type):
-            lists[name], odd_lists = spread(found[name], n)
+            lists[name], odd_lists = spread(found[name], len(of_list))
             odd |= odd_lists
     values = {}
     for column in columns:

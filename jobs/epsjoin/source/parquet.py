@@ -65,7 +65,7 @@ def read_parts(
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise DataRefusedError(f"{name}: not a Parquet file: {error}") from error
     columns.add(schema.names)
-    wanted = Splitter(source.columns).names
+    wanted = Splitter(source).names
     columns.require_all(source)
     decoded = parquet_bytes(footer, schema, wanted)
     check_expansion(name, size, decoded)
@@ -95,7 +95,7 @@ def split_rows(
     source, part : the contract; some rows, in the columns of the file that it names.
     numbers : the number of each row in the file; 1 is the first.
     """
-    splitter = Splitter(source.columns)
+    splitter = Splitter(source)
     for number, (body, problem) in zip(numbers, to_rows(part), strict=False):
         raw = json.dumps(body, default=str, ensure_ascii=False)
         yield UntypedRecord(number, raw, *(splitter.split(body) if problem is None else (None, problem)))

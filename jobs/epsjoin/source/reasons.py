@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 
-def refusal(kind: str, value: object = None) -> str:
-    """The reason why a record is refused: its kind, then the value in quotes.
+def refusal(kind: str, value: object = None, item: int | None = None) -> str:
+    """The reason why a record is refused: its kind, then the value in quotes, and its place in a list.
 
     Kinds are fixed sentences about the columns of a contract, so there are few of them, however many
     records are bad; whatever differs from record to record belongs in the value. No column's name and no
     sentence has a quote after a colon, so :func:`epsjoin.source.values.kind_of` can find the kind.
+
+    Parameters
+    ----------
+    item : the place of the value in its list, 0 is the first; ``None``: it is in none.
     """
-    return kind if value is None else f"{kind}: {str(value)[:80]!r}"
+    if value is None:
+        return kind
+    return f"{kind}: {str(value)[:80]!r}" + ("" if item is None else f" in place {item + 1}")

@@ -104,11 +104,11 @@ def type_field(
     try:
         value = from_field(column, field)
     except (ValueError, OverflowError) as error:
-        return None, refusal(f"{column.in_file}: {kind_of_error(error)}", field)
+        return None, _refusal(column, kind_of_error(error), field)
     if column.type == "number" and not math.isfinite(value):
-        return None, refusal(f"{column.in_file}: not finite", field)
+        return None, _refusal(column, "not finite", field)
     if column.type == "integer" and column.name in source.coordinates and value not in EXACT:
-        return None, refusal(f"{column.in_file}: beyond 2**53, where float64 leaves numbers out", field)
+        return None, _refusal(column, "beyond 2**53, where float64 leaves numbers out", field)
     return value if column.decimals is None else round(value, column.decimals), None
 
 
@@ -131,14 +131,19 @@ def is_missing(source: SourceContract, column: Column, field: Any) -> bool:
 def _breach(column: Column, value: Any, field: Any) -> str | None:
     """The reason why the contract does not allow a value of the right type; ``None`` if it does."""
     if value is None:
-        return refusal(f"{column.in_file}: missing") if column.required else None
+        told = None if column.item is None else field  # of a list it says which of its numbers is missing
+        return _refusal(column, "missing", told) if column.required else None
     if column.minimum is not None and value < column.minimum:
-        return refusal(f"{column.in_file}: below {_format_limit(column.minimum)}", field)
+        return _refusal(column, f"below {_format_limit(column.minimum)}", field)
     if column.maximum is not None and value > column.maximum:
-        return refusal(f"{column.in_file}: above {_format_limit(column.maximum)}", field)
+        return _refusal(column, f"above {_format_limit(column.maximum)}", field)
     if column.values and value not in column.values:
-        return refusal(f"{column.in_file}: not one of {', '.join(column.values)}", field)
+        return _refusal(column, f"not one of {', '.join(column.values)}", field)
     return None
+
+
+def _refusal(column: Column, what: str, field: Any) -> str:
+    return refusal(f"{column.in_file}: {what}", field, column.item)
 
 
 def _format_limit(number: float) -> str:
