@@ -127,6 +127,7 @@ class Intake:
     quarantine_reasons : number of refused records by reason, in the order to show (most frequent first). The
         caller removes values from the reasons and bounds their number.
     quarantine_examples : a few rows of ``quarantine``: source, line, reason, raw.
+    numbered_by : what the number of a record in its file counts: ``line`` or ``row``.
     values : what is different in the values of the columns that are windowed.
     """
 
@@ -138,6 +139,7 @@ class Intake:
     unknown_columns: tuple[str, ...]
     quarantine_reasons: Mapping[str, int]
     quarantine_examples: Sequence[Row]
+    numbered_by: str = "line"
     values: Sequence[ValueChanges] = ()
 
     @property

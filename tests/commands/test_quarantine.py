@@ -10,7 +10,9 @@ import pytest
 from epsjoin.commands import cli
 from epsjoin.lake import refusals, slices
 from epsjoin.lake.lake import Lake, Slice
+from tests import tiny
 from tests.stored_runs import new_lake
+from tests.tiny import coordinate, key
 
 RUN, FILE = "2022-03-01", "2022-03-01.csv"
 
@@ -61,6 +63,16 @@ def test_quarantine__counts_kinds_of_reasons_and_shows_records_by_line(
         "2022-03-01.csv, line 1020: lat: not a number: 'n/a'",
         "7,n/a,1",
     ]
+
+
+def test_quarantine__of_parquet_shows_records_by_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = tiny.new_lake(tmp_path, [key(), coordinate("x")], path="a.parquet", format="parquet")
+    refuse(lake, RUN, (4, "x: missing", "{}"))
+    given = ["--lake", lake.uri, "--dataset", "tiny", "--contracts", str(lake.contracts), "--run", RUN]
+    assert cli.main(["quarantine", *given]) == 0
+    assert said(capsys)[2] == "2022-03-01.csv, row 4: x: missing"
 
 
 def test_quarantine__of_a_reason_shows_its_records_and_says_how_many_more(

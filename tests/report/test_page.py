@@ -254,6 +254,12 @@ def test_page__shows_what_was_left_out_beside_what_was_refused(mapless: Findings
     assert "left out" not in reader.words, "of a contract that takes all records"
 
 
+def test_page__shows_refused_records_of_parquet_by_row(mapless: Findings, reader: Reader) -> None:
+    text = Reader(page.render(dataclasses.replace(mapless, numbered_by="row"))).words
+    assert "file row reason record" in text
+    assert "file line reason record" in reader.words
+
+
 def test_page__has_a_list_of_its_sections(reader: Reader) -> None:
     ids = [value for name, value in reader.attributes if name == "id"]
     links = [value for name, value in reader.attributes if name == "href" and value != "#contents"]

@@ -45,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def describe(lake: Lake, run: str, reason: str, limit: int) -> Iterator[str]:
-    """Describe the kinds of reasons, the most frequent first, then ``limit`` records by file and line.
+    """Describe the kinds of reasons, the most frequent first, then ``limit`` records by file and place.
 
     The slice is taken as it is, also that of a run that did not come in: then it says why.
     """
@@ -73,17 +73,17 @@ def describe(lake: Lake, run: str, reason: str, limit: int) -> Iterator[str]:
     if kinds and not n_wanted:
         yield from ("", f"no reason has the text {reason!r}")
     for row in first:
-        yield from ("", _fault(row), f"  {words.cell(row['raw'])}")
+        yield from ("", _fault(row, lake.source.numbered_by), f"  {words.cell(row['raw'])}")
     if n_wanted > limit:
         yield from ("", f"and {counted(n_wanted - limit, 'other')}; --limit {n_wanted} shows all")
 
 
-def _fault(row: Row) -> str:
+def _fault(row: Row, numbered_by: str) -> str:
     """Where a record is, and why it was refused; the reason of a whole file begins with its name."""
-    source, line, reason = row["source"], row["line"], str(row["reason"])
+    source, number, reason = row["source"], row["line"], str(row["reason"])
     if reason.startswith(f"{source}: "):
         return reason
-    return f"{source}: {reason}" if line is None else f"{source}, line {line}: {reason}"
+    return f"{source}: {reason}" if number is None else f"{source}, {numbered_by} {number}: {reason}"
 
 
 def _read(lake: Lake, run: str) -> Iterator[Row]:

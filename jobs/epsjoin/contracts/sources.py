@@ -156,6 +156,11 @@ class SourceContract:
         return "match" if self.match is not None else "trees" if self.tree else "join"
 
     @property
+    def numbered_by(self) -> str:
+        """What the number of a record in its file counts: ``row`` or ``line``."""
+        return "row" if self.format == "parquet" else "line"
+
+    @property
     def axes(self) -> tuple[str, ...]:
         """Names of the numbers of a point: its coordinates, or of a tree the bins of its histograms."""
         return AXES if self.tree else self.coordinates

@@ -88,10 +88,10 @@ def sample_files(
     n_rows = n_left_out = n_bad = 0
     first_bad = ""
     metric = "cosine" if has_direction else "euclidean"
-    for file, batch in _read(files, columns, largest or [math.inf] * len(columns), lists or {}, metric):
+    read = _read(files, columns, largest or [math.inf] * len(columns), lists or {}, metric)
+    for file, numbered_by, batch in read:
         if batch.refused and not n_bad:
-            kind = "row" if format_of(file) == "parquet" else "line"
-            first_bad = f"{file}: {kind} {batch.refused[0].line}: {batch.refused[0].reason}"
+            first_bad = f"{file}: {numbered_by} {batch.refused[0].line}: {batch.refused[0].reason}"
         n_left_out += batch.n_left_out
         n_bad += len(batch.refused)
         n_rows += len(batch.values)
@@ -123,7 +123,7 @@ def _read(
     largest: Sequence[float],
     lists: Mapping[str, int],
     metric: str,
-) -> Iterator[tuple[Path, Batch]]:
+) -> Iterator[tuple[Path, str, Batch]]:
     # the columns of a contract have names that need no quotes; those of a file may be anything
     names = tuple(f"axis_{i}" for i in range(len(columns)))
     items = {given: count() for given in lists}
@@ -144,6 +144,6 @@ def _read(
         try:
             with file.open("rb") as stream:
                 for batch in open_batches(stream, str(file), of_format, may_be_empty=True):
-                    yield file, batch
+                    yield file, of_format.numbered_by, batch
         except OSError as error:
             raise DataRefusedError(f"{file}: cannot be read: {error}") from error

@@ -10,6 +10,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -22,12 +23,24 @@ from epsjoin.report.page import render
 from epsjoin.report.publish import publish
 from epsjoin.spark import buckets, stored
 from epsjoin.spark.arrow import Task
+from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
 from epsjoin.spark.report.gather import find_ties, gather
+from epsjoin.spark.report.intake import gather_intake
 from epsjoin.spark.report.trends import make_trends_before
 from tests.spark.conftest import STEPS, JobMaker
+from tests.spark.ingest.here import reading_here
 from tests.spark.two_runs import BEFORE, LATER, Rows, changed, job_on, run_steps, snapshot, some_rows
 from tests.tiny import RUN, coordinate, key
+
+
+def test_gather_intake__knows_what_numbers_the_records_of_parquet(make_job: JobMaker, tmp_path: Path) -> None:
+    job = make_job([key(), coordinate("x")], path="a.parquet", format="parquet", max_quarantine_share=0.9)
+    pq.write_table(pa.table({"id": [1, 2], "x": [0.5, None]}), tmp_path / "a.parquet")
+    with reading_here():
+        ingest.run(job)
+    found = gather_intake(job, Slice("snapshots", RUN), Slice("quarantine", RUN))
+    assert (found.numbered_by, found.quarantine_examples[0]["line"]) == ("row", 2)
 
 
 def test_report__of_a_second_run(make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,7 @@ def gather_intake(job: Job, of_snapshots: Slice, of_quarantine: Slice) -> Intake
         unknown_columns=tuple(sorted(found - named)),
         quarantine_reasons=count_reasons(quarantine),
         quarantine_examples=find_examples(quarantine),
+        numbered_by=source.numbered_by,
         values=gather_values(job.lake, of_snapshots.run),
     )
 
