@@ -98,6 +98,24 @@ def test_show__says_why_the_last_snapshot_was_refused(lake: Lake, capsys: pytest
     assert f"epsjoin show: the snapshot of run 2022-05-01 was refused: {sentence}" in capsys.readouterr().err
 
 
+def test_show__of_a_date_that_begins_no_interval_names_the_nearest_runs(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No job could make such a run."""
+    write_run(lake, "2022-04-01", points=1, pairs=0, clusters=1, eps=20.0)
+    for run, near in (
+        ("2022-03-14", "are runs 2022-03-01 and 2022-04-01"),
+        ("2022-05-02", "is run 2022-04-01"),
+    ):
+        assert show(lake, run) == 3
+        told = (
+            f"points has no slice of run {run}, which is not the first day of a month; nearest to it {near}\n"
+        )
+        assert told in capsys.readouterr().err
+    assert show(lake, "2022-02-01") == 3
+    assert "has no slice of run 2022-02-01; run ingest for it first\n" in capsys.readouterr().err
+
+
 def test_show__calls_the_largest_cluster_by_the_name_that_it_kept(
     lake: Lake, capsys: pytest.CaptureFixture[str]
 ) -> None:

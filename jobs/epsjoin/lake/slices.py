@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from datetime import date, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from epsjoin.contracts.times import interval_of
 from epsjoin.errors import MissingSliceError, UnfitTableError
 from epsjoin.lake.delta_log import LogFiles, log_files, open_log
 from epsjoin.lake.lake import Lake, Slice
@@ -144,7 +146,9 @@ def log_and_files(lake: Lake, where: Slice) -> tuple[DeltaTable, list[File]]:
             )
     writer = writer_of(where.table, lake.source.chain)
     if look.log is None or not found:
-        raise MissingSliceError(f"{where.table} has no slice of run {where.run}; run {writer} for it first")
+        raise MissingSliceError(
+            f"{where.table} has no slice of run {where.run}{_remedy(lake, where, writer)}"
+        )
     if not all(file.path.rpartition("/")[2].startswith(where.fingerprint) for file in found):
         raise UnfitTableError(f"{where} was made from other tables than these; run {writer} again")
     rows, committed = sum(file.rows for file in found), _committed(look, where)
@@ -154,6 +158,34 @@ def log_and_files(lake: Lake, where: Slice) -> tuple[DeltaTable, list[File]]:
             f"run {writer} again"
         )
     return look.log, sorted(found, key=lambda file: file.path)
+
+
+def _remedy(lake: Lake, where: Slice, writer: str) -> str:
+    """What to do about a slice that is missing: no job writes one of a date that begins no interval."""
+    try:
+        begin = first_day(lake, where.run)
+    except ValueError:  # no date, of which no run can be made; who takes one from a person refuses it before
+        begin = where.run
+    if begin == where.run:
+        return f"; run {writer} for it first"
+    runs = list_runs(lake, where.table)
+    near = [run for run in runs if run < where.run][-1:] + [run for run in runs if run > where.run][:1]
+    told = f"nearest to it {'are runs' if len(near) > 1 else 'is run'} {' and '.join(near)}"
+    told = told if near else f"run {writer} for {begin} first"
+    return f", which is not the first day of a {lake.source.interval}; {told}"
+
+
+def first_day(lake: Lake, run: str) -> str:
+    """The first day of the interval that a date is in, by which the data set's runs are named.
+
+    Weeks begin with the weekday on which those of the runs in the lake do.
+    """
+    interval, day = lake.source.interval, date.fromisoformat(run)
+    begin, _ = interval_of(interval, day)
+    runs = list_runs(lake, "snapshots") if interval == "week" else []
+    if runs:
+        begin -= timedelta((day - date.fromisoformat(runs[0])).days % 7)
+    return begin.isoformat()
 
 
 def _count_rows_of_file(lake: Lake, table: str, action: Mapping[str, Any]) -> int:

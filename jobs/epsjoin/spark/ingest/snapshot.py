@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 from urllib.parse import quote, unquote
 
@@ -39,7 +39,7 @@ def find_snapshot(job: Job) -> list[tuple[str, str]]:
     source = job.lake.source
     folder, _, leaf = source.path.rpartition("/")
     begin, end = interval_of(source.interval, date.fromisoformat(job.run))
-    _check_begin(job, begin)
+    _check_begin(job)
     # a URI in a contract is already percent-encoded, a path is not
     is_uri = "://" in source.path
     if is_uri:
@@ -84,19 +84,13 @@ def _is_date(text: str) -> bool:
     return True
 
 
-def _check_begin(job: Job, begin: date) -> None:
-    """Refuse a run that is not named by the first day of its interval: it would read a snapshot once more.
-
-    Weeks begin with the weekday on which those of the data set's runs in the lake do.
-    """
-    interval, day = job.lake.source.interval, date.fromisoformat(job.run)
-    runs = slices.list_runs(job.lake, "snapshots") if interval == "week" else []
-    if runs:
-        begin -= timedelta((day - date.fromisoformat(runs[0])).days % 7)
-    if day != begin:
+def _check_begin(job: Job) -> None:
+    """Refuse a run that is not named by the first day of its interval: it would read a snapshot once more."""
+    interval, begin = job.lake.source.interval, slices.first_day(job.lake, job.run)
+    if job.run != begin:
         raise ArgumentError(
-            f"run {day} is not the first day of a {interval}, by which runs of {job.lake.source.name} are "
-            f"named; that {interval} is run {begin}"
+            f"run {job.run} is not the first day of a {interval}, by which runs of {job.lake.source.name} "
+            f"are named; that {interval} is run {begin}"
         )
 
 
