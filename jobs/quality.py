@@ -39,7 +39,7 @@ def main() -> int:
     own.add_argument("--stage", choices=STAGES, default="results", help="the tables to validate")
     given, _ = own.parse_known_args()
     step = partial(check, stage=given.stage)
-    return run_job(f"quality_{given.stage}", step, sys.argv[1:], [own], starts_session=False)
+    return run_job(f"quality_{given.stage}", step, sys.argv[1:], own, starts_session=False)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from epsjoin.commands import cli
-from epsjoin.errors import TableError
+from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError, EpsjoinError, TableError
 
 COMMANDS = (
     "clusters",
@@ -48,6 +48,13 @@ def test_help_of_a_command__names_it(command: str, capsys: pytest.CaptureFixture
         cli.main([command, "--help"])
     assert ended.value.code == 0
     assert f"usage: epsjoin {command}" in capsys.readouterr().out
+
+
+def test_help__says_what_the_exit_codes_mean(capsys: pytest.CaptureFixture[str]) -> None:
+    cli.main(["--help"])
+    _, _, told = capsys.readouterr().out.partition("exit codes: ")
+    for error in (EpsjoinError, ArgumentError, TableError, DataRefusedError, BudgetError):
+        assert f"{error.exit_code} " in told
 
 
 COMMANDS_OF_A_LAKE = {

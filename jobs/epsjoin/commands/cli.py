@@ -24,6 +24,10 @@ USAGE = """usage: epsjoin COMMAND ...
   doctor      check whether this machine has what epsjoin needs; print what to do where it lacks something
 
 epsjoin COMMAND --help explains the arguments of a command.
+
+exit codes: 0 done; 1 something broke, and another try may help (contract check, doctor: something is wrong);
+2 an argument or a contract is wrong; 3 a table or the data was refused (verify: something is wrong in them);
+4 the result would be larger than a limit
 """
 """Text of ``epsjoin --help``."""
 

@@ -136,8 +136,14 @@ def _parser() -> argparse.ArgumentParser:
         "--tolerance", nargs="+", action="extend", default=[], metavar="COLUMN=NUMBER",
         help="numbers of this column that differ by no more are no update",
     )  # fmt: skip
-    parser.add_argument("--method", choices=METHODS, default="auto", help="how (default: %(default)s)")
-    parser.add_argument("--memory-mb", type=float, default=256, help="memory (default: %(default)s)")
+    parser.add_argument(
+        "--method", choices=METHODS, default="auto",
+        help="how rows find their partners; all are exact but window, which takes a row whose partner comes "
+        "too late for deleted and inserted (default: %(default)s)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--memory-mb", type=float, default=256, help="memory for rows, in 2^20 bytes (default: %(default)s)"
+    )
     parser.add_argument(
         "--limit", type=int, default=20, help="rows shown of each kind (default: %(default)s)"
     )

@@ -148,8 +148,8 @@ def _parser() -> argparse.ArgumentParser:
         type=int,
         help="suggest the largest eps within this limit; refuse more pairs (exit code 4)",
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the sample")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the sample (default: %(default)s)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object, for programs")
     return parser
 
 

@@ -31,10 +31,11 @@ def main(argv: Sequence[str]) -> int:
     """Print the ranges of an id, or count those of a table and write them to a folder."""
     parser = argparse.ArgumentParser(
         prog="epsjoin history",
-        description="Since when rows hold, and until when. A range ends before its to_run.",
+        description="Print since when the rows of an id or a key hold, and until when, or count all ranges "
+        "of a table. A range ends before its to_run.",
     )
     add_lake(parser, has_run=False)
-    parser.add_argument("--table", required=True, choices=list(KEYS), help="the table")
+    parser.add_argument("--table", required=True, choices=list(KEYS), help="table whose rows are asked for")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--id", type=int, help="print the ranges of this point, or of its pairs")
     what.add_argument(

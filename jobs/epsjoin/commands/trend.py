@@ -66,7 +66,10 @@ def main(argv: Sequence[str]) -> int:
     )
     add_lake(parser, has_run=False)
     parser.add_argument(
-        "--picture", type=Path, metavar="FILE", help="where to write it (default: among the reports)"
+        "--picture",
+        type=Path,
+        metavar="FILE",
+        help=f"PNG to write (default: {PICTURE} in the folder of the data set's reports)",
     )
     arguments = parser.parse_args(argv)
     lake = open_stored(arguments)

@@ -38,7 +38,7 @@ def add_lake(
     text = f"{beside}name of a contract in the contracts' folder"
     parser.add_argument("--dataset", required=is_needed, help=text)
     if has_run:
-        text = f"{beside}logical date of the snapshot, YYYY-MM-DD"
+        text = f"{beside}the run, named by the first day of its interval, YYYY-MM-DD"
         parser.add_argument("--run", required=is_needed, help=text)
     add_contracts(parser)
 

@@ -62,7 +62,7 @@ def run_job(
     name: str,
     step: Step,
     argv: Sequence[str] | None = None,
-    parents: Sequence[argparse.ArgumentParser] = (),
+    own: argparse.ArgumentParser | None = None,
     *,
     starts_session: bool = True,
 ) -> int:
@@ -78,8 +78,8 @@ def run_job(
     name : the job's name, for messages and metrics.
     step : the job's work.
     argv : command-line arguments; by default those of the process.
-    parents : parsers of the arguments that only this job has. They appear in ``--help``; the step gets their
-        values from its caller.
+    own : parser of the arguments that only this job has. They appear in ``--help``, with its name and texts;
+        the step gets their values from its caller.
     starts_session : whether the session is started before the step; otherwise by the step, if it needs one.
     """
     interrupted = f"{name}: interrupted; the same command again makes the run anew"
@@ -87,7 +87,7 @@ def run_job(
     try:
         meter = Meter()
         keep_pandas_out()
-        arguments = _parse(name, argv, parents)
+        arguments = _parse(own or argparse.ArgumentParser(add_help=False, prog=name), argv)
         lake = open_lake(arguments)
         check_writable(lake)
         lake = replace(lake, source=lake.source.of_run(arguments.run))
@@ -133,13 +133,14 @@ def run_job(
     return 0
 
 
-def _parse(
-    name: str, argv: Sequence[str] | None, parents: Sequence[argparse.ArgumentParser]
-) -> argparse.Namespace:
+def _parse(own: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
     # argparse exits with 2 by itself, which is the exit code for wrong arguments
-    parser = argparse.ArgumentParser(prog=name, parents=list(parents))
+    parser = argparse.ArgumentParser(
+        prog=own.prog, description=own.description, epilog=own.epilog, parents=[own]
+    )
     add_lake(parser)
-    parser.add_argument("--params", default="{}", help="parameters of the run as a JSON object")
+    text = "parameters of the run as a JSON object, which replace the contract's: '{\"min_pts\": 8}'"
+    parser.add_argument("--params", default="{}", help=text)
     parser.add_argument("--metrics-out", type=Path, help="file for the counters, one JSON object")
     arguments = parser.parse_args(argv)
     arguments.run = parse_run(arguments.run)

@@ -14,6 +14,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+import verify as verify_job
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake import slices, uris
 from epsjoin.lake.arrow import to_binary, to_matrix
@@ -370,3 +371,16 @@ def test_verify__names_the_parameters_that_the_run_was_made_with(lake: RightLake
         with pytest.raises(ArgumentError, match=said):
             verify_tables(replace(job, params=replace(job.params, **others)), Request())
     assert verify_tables(job, Request(points=10, cells=0, scores=0))["points_checked"] == 10
+
+
+def test_help_of_verify__says_what_it_does_what_it_costs_and_how_it_ends(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["verify.py", "--help"])
+    with pytest.raises(SystemExit, match="^0$"):
+        verify_job.main()
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.startswith("usage: epsjoin verify ")
+    for words in ("Check a run's stored pairs", "its time grows with", "Exit codes: 0 nothing is wrong"):
+        assert words in said
+    assert said.count("(default: ") == 5, "four numbers and the folder of the contracts"
