@@ -89,6 +89,17 @@ def write_states(folder: Path, states: dict[str, State], order: Sequence[str]) -
     return lake
 
 
+def write_retyped(folder: Path, before: Sequence[str], now: Sequence[int]) -> Lake:
+    """Write points of two runs whose column ``n`` was of texts, and is of integers."""
+    for run, kind, values in zip(RUNS, ("string", "integer"), (before, now), strict=False):
+        lake = new_lake(folder, [key(), coordinate("x"), {"name": "n", "logicalType": kind}])
+        rows = [
+            {"id": i, "x": 0.5, "n": value, "point": struct.pack("<d", 0.5)} for i, value in enumerate(values)
+        ]
+        slices.write_slice(lake, Slice("points", run), slices.table_of(lake, "points", rows))
+    return lake
+
+
 def write_group(lake: Lake, states: dict[str, State]) -> None:
     """Write the slices of some runs; clusters have other ids in every run, as they have in life."""
     names = ("x", "y", "a-value", "text", "point")

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from epsjoin.commands import cli
-from tests.histories import RUNS, State, write_states
+from tests.histories import RUNS, State, write_retyped, write_states
 
 
 @pytest.fixture
@@ -143,6 +143,19 @@ def test_diff__of_two_runs_compares_their_points_by_the_contract(
     assert "--to must be a date like 2023-06-01, not '2024-13-01'" in capsys.readouterr().err
     assert cli.main([*given, "--from", RUNS[0], "--to", "2024-01-01"]) == 3
     assert "points has no slice of run 2024-01-01; run ingest for it first" in capsys.readouterr().err
+
+
+def test_diff__of_runs_between_which_a_type_changed_compares_values_of_today(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = write_retyped(tmp_path, ["1", "two", "3"], [1, 2, 4])
+    given = ["diff", "--lake", lake.uri, "--dataset", "tiny", "--contracts", str(lake.contracts)]
+    assert cli.main([*given, "--from", RUNS[0], "--to", RUNS[1]]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert [line for line in said if line.startswith("  *")] == [
+        "  * id 1: n nothing → 2",
+        "  * id 2: n 3 → 4",
+    ]
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,15 @@ from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import ArgumentError
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Lake, Slice
-from tests.histories import RUNS, State, as_oracle, draw_states, states_of, write_states
+from tests.histories import (
+    RUNS,
+    State,
+    as_oracle,
+    draw_states,
+    states_of,
+    write_retyped,
+    write_states,
+)
 from tests.oracles import versions as oracle
 from tests.tiny import key, list_of_coordinates, new_lake
 
@@ -104,6 +112,22 @@ def test_history__shows_the_first_columns_of_a_vector(
     first, then = capsys.readouterr().out.splitlines()[4:6]
     assert first.endswith("v_19 1, v_20 1, and 10 more")
     assert then.endswith("v_19: 1 → 2, v_20: 1 → 2, and 10 more")
+
+
+@pytest.mark.parametrize(
+    ("id_", "ranges"),
+    [
+        (0, ["2022-01-01  still so    x 0.5, n 1"]),
+        (1, ["2022-01-01  2022-02-01  x 0.5, n –", "2022-02-01  still so    n: – → 2"]),
+        (2, ["2022-01-01  2022-02-01  x 0.5, n 3", "2022-02-01  still so    n: 3 → 4"]),
+    ],
+)
+def test_history__reads_runs_between_which_a_type_changed_as_today(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], id_: int, ranges: list[str]
+) -> None:
+    lake = write_retyped(tmp_path, ["1", "two", "3"], [1, 2, 4])
+    assert ask(lake, "--table", "points", "--id", str(id_)) == 0
+    assert [line.strip() for line in capsys.readouterr().out.splitlines()[4:-1]] == ranges
 
 
 @pytest.mark.parametrize("table", ["points", "clusters"])

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from epsjoin.errors import TableError
-from epsjoin.lake.arrow import are_same, to_binary, to_codes, to_matrix
+from epsjoin.lake.arrow import are_same, retype, to_binary, to_codes, to_matrix
 
 POINTS = np.random.default_rng(0).normal(size=(50, 3))
 
@@ -55,3 +55,14 @@ def test_are_same__takes_two_nulls_and_two_nans_for_the_same_and_nothing_else() 
     assert are_same(*texts).tolist() == [True, False, True, False]
     empty = pa.chunked_array([], pa.float64())
     assert are_same(empty, empty).tolist() == []
+
+
+def test_retype__makes_null_of_the_values_alone_that_become_none_of_the_type() -> None:
+    texts = pa.chunked_array([["1", "two"], [None, "3", "1"]])
+    rows = pa.table({"n": texts, "x": [0.5, 1.0, 1.5, math.nan, 2.0], "day": [1.5] * 5})
+    columns = pa.schema([("n", pa.int64()), ("x", pa.int64()), ("day", pa.date32())])
+    found = retype(rows, columns)
+    assert found.schema == columns
+    expected = {"n": [1, None, None, 3, 1], "x": [None, 1, None, None, 2], "day": [None] * 5}
+    assert found.to_pydict() == expected
+    assert retype(rows.combine_chunks().to_batches()[0], columns).to_pydict() == expected

@@ -12,7 +12,7 @@ import epsjoin.spark
 from epsjoin.errors import ArgumentError, TableError
 from epsjoin.lake.history import KEYS, open_view, read_rows
 from epsjoin.lake.lake import Lake
-from tests.histories import RUNS, as_oracle, draw_states, states_of, write_states
+from tests.histories import RUNS, as_oracle, draw_states, states_of, write_retyped, write_states
 from tests.oracles import versions as oracle
 
 
@@ -57,3 +57,13 @@ def test_as_of__is_the_slice_of_the_latest_run_until_then(spark: SparkSession, t
     for wrong in ("2022-3-1", "2022-13-45", "junk", "2022-03"):
         with pytest.raises(ArgumentError, match=f"run must be a date like 2023-06-01, not '{wrong}'"):
             as_of(lake, "points", wrong)
+
+
+def test_history__reads_a_run_of_another_type_as_today(spark: SparkSession, tmp_path: Path) -> None:
+    lake = write_retyped(tmp_path, ["1", "two"], [1, 2])
+    found = [
+        (row["id"], row["n"], row["from_run"], row["to_run"]) for row in history(lake, "points").collect()
+    ]
+    first, then = RUNS[:2]
+    assert sorted(found, key=str) == [(0, 1, first, None), (1, 2, then, None), (1, None, first, then)]
+    assert sorted(row["id"] for row in as_of(lake, "points", first).where("n IS NULL").collect()) == [1]

@@ -103,7 +103,7 @@ def _choose_snapshots(arguments: argparse.Namespace) -> tuple[str | pa.Table, st
     runs = [parse_run(getattr(arguments, end), f"--{end}") for end in ("from", "to")]
     lake = open_stored(arguments)
     names = [column.name for column in lake.source.columns]
-    old, new = (slices.read_slice(lake, Fingerprints(lake, run).slice("points"), names) for run in runs)
+    old, new = (slices.read_as_now(lake, Fingerprints(lake, run).slice("points"), names) for run in runs)
     return old, new, list(lake.source.key)
 
 

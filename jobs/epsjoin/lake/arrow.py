@@ -95,6 +95,32 @@ def with_nulls(values: NDArray[np.float64]) -> pa.Array:
     return pa.array(values, mask=np.isnan(values))
 
 
+def retype(rows: pa.Table | pa.RecordBatch, columns: pa.Schema) -> pa.Table | pa.RecordBatch:
+    """Rows of an earlier run in today's types; a value that is none of its column's type becomes null."""
+    for place, column in enumerate(columns):
+        if rows.schema.field(place).type != column.type:
+            rows = rows.set_column(place, column.name, _cast(rows.column(place), column.type))
+    return rows
+
+
+def _cast(values: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:
+    try:
+        return values.cast(kind)
+    except pa.ArrowNotImplementedError:
+        return pa.nulls(len(values), kind)
+    except pa.ArrowInvalid:  # some values are none of the type
+        distinct = values.unique()
+        cast = pa.array([_cast_value(value, kind) for value in distinct], kind)
+        return cast.take(pc.index_in(values, distinct))
+
+
+def _cast_value(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
+    try:
+        return value.cast(kind)
+    except pa.ArrowInvalid:
+        return pa.scalar(None, kind)
+
+
 def are_same(old: pa.ChunkedArray, new: pa.ChunkedArray) -> NDArray[np.bool_]:
     """Tell for each row whether two columns have the same value: equal ones, two nulls, or two NaN."""
     is_same = pc.fill_null(pc.equal(old, new), pc.and_(old.is_null(), new.is_null()))

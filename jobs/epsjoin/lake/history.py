@@ -127,7 +127,7 @@ def read_rows(lake: Lake, view: View, run: str, of: int | None = None) -> pa.Tab
     batches = (
         batch
         for file in slices.files_of(lake, where)
-        for batch in parquet.stream_file(lake.location(view.table), file, columns, _BATCH_ROWS, whole=stored)
+        for batch in parquet.stream_as_now(lake.location(view.table), file, columns, _BATCH_ROWS, stored)
     )
     chosen = batches if of is None else (_with_id(batch, view.key, of) for batch in batches)
     rows = pa.Table.from_batches(chosen, parquet.as_read(columns))

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from epsjoin.errors import TableError, UnfitTableError, to_one_line
+from epsjoin.lake.arrow import retype
 from epsjoin.lake.phases import phase, timed
 from epsjoin.lake.uris import filesystem_of
 from epsjoin.pipeline import run_again
@@ -141,6 +142,33 @@ def stream_file(
             yield from _with_columns(rows, file, columns).to_batches(batch_rows)
         if missing:
             raise ValueError(f"its row groups gave {-missing:+,} rows other than its footer says")
+
+
+def as_written(location: str, file: File, columns: pa.Schema) -> pa.Schema:
+    """The columns in the types that they have in a file, which another contract may have written.
+
+    Raises
+    ------
+    TableError
+        See :func:`read_file`.
+    """
+    then = {field.name: field.type for field in columns_of(location, file)}
+    return pa.schema([column.with_type(then.get(column.name, column.type)) for column in columns])
+
+
+def stream_as_now(
+    location: str,
+    file: File,
+    columns: pa.Schema,
+    batch_rows: int,
+    whole: pa.Schema,
+    piece: tuple[int, int] = (0, 1),
+) -> Iterator[pa.RecordBatch]:
+    """Read as :func:`stream_file` does, a file in which columns may have other types; see :func:`retype`."""
+    written = as_written(location, file, whole)
+    then = pa.schema([written.field(name) for name in columns.names])
+    for batch in stream_file(location, file, then, batch_rows, piece, written):
+        yield retype(batch, columns)
 
 
 def read_first(location: str, file: File, columns: pa.Schema, n: int) -> pa.RecordBatch:

@@ -16,11 +16,13 @@ from epsjoin.contracts.times import interval_of
 from epsjoin.errors import MissingSliceError, UnfitTableError
 from epsjoin.lake.delta_log import LogFiles, log_files, open_log
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.lake.parquet import File, as_read, read_file
+from epsjoin.lake.parquet import File, as_read, read_file, stream_as_now
 from epsjoin.lake.phases import phase
 from epsjoin.lake.targets import target_of
 from epsjoin.lake.transactions import commit, rows_committed
 from epsjoin.pipeline import run_again, writer_of
+
+_BATCH_ROWS = 1 << 16
 
 _PARTITION = "partition."
 """Prefix of the partition columns in what a log says of a file."""
@@ -222,6 +224,15 @@ def read_slice(lake: Lake, where: Slice, columns: Sequence[str] | None = None) -
     """Read a slice, or some of its columns, into the memory of the driver."""
     schema, location = lake.schema(where.table), lake.location(where.table)
     return pa.concat_tables([read_file(location, file, schema, columns) for file in files_of(lake, where)])
+
+
+def read_as_now(lake: Lake, where: Slice, columns: Sequence[str]) -> pa.Table:
+    """Read some columns of a slice that an earlier contract may have given other types."""
+    whole, location = lake.schema(where.table), lake.location(where.table)
+    wanted = as_read(pa.schema([whole.field(name) for name in columns]))
+    files = files_of(lake, where)
+    rows = (batch for file in files for batch in stream_as_now(location, file, wanted, _BATCH_ROWS, whole))
+    return pa.Table.from_batches(rows, wanted)
 
 
 def read_runs(lake: Lake, table: str, runs: Sequence[str], columns: Sequence[str]) -> pa.Table:

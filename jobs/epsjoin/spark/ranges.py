@@ -131,9 +131,7 @@ def _read_slices(lake: Lake, table: str, runs: Sequence[str]) -> DataFrame:
 
     def read(split: Split) -> Iterator[pa.RecordBatch]:
         for file, number, of in split:
-            for batch in parquet.stream_file(
-                location, file, columns, BATCH_ROWS, (number, of), whole=columns
-            ):
+            for batch in parquet.stream_as_now(location, file, columns, BATCH_ROWS, columns, (number, of)):
                 yield batch.rename_columns([f"c{place}" for place in range(len(columns))])
 
     spark = SparkSession.builder.getOrCreate()

@@ -15,9 +15,9 @@ from epsjoin.contracts.sources import SourceContract
 from epsjoin.contracts.trees import TREE
 from epsjoin.differ.columns import without_infinities
 from epsjoin.kernels.arrays import Bools, Ints
-from epsjoin.lake.arrow import are_same
+from epsjoin.lake.arrow import are_same, retype
 from epsjoin.lake.fingerprints import Fingerprints
-from epsjoin.lake.parquet import columns_of
+from epsjoin.lake.parquet import as_written
 from epsjoin.local.snapshots import match_records
 from epsjoin.spark.buckets import plan_buckets
 from epsjoin.spark.compare.records import Records, identify, read_both
@@ -39,32 +39,11 @@ def find_changes(job: Job, now: Fingerprints) -> Iterator[pa.Table]:
     if before is None:
         return
     old, new = (StoredSlice.of(job, run.slice("points")) for run in (before, now))
-    old = _as_it_was_written(old)
+    if old.files:
+        old = replace(old, schema=as_written(old.location, old.files[0], old.schema))
     for bucket in plan_buckets(old.n + new.n):
         deleted, inserted, both = _differing(*read_both(job, before, now, bucket), bool(job.lake.source.key))
         yield _describe(job, before.run, old, new, deleted, inserted, both)
-
-
-def _as_it_was_written(points: StoredSlice) -> StoredSlice:
-    """The points of an earlier run, of whose columns some may have other types in the contract now."""
-    if not points.files:
-        return points
-    known = columns_of(points.location, points.files[0])
-    then = {field.name: field.type for field in known}
-    fields = [field.with_type(then.get(field.name, field.type)) for field in points.schema]
-    return replace(points, schema=pa.schema(fields))
-
-
-def _as_now(rows: pa.Table, columns: pa.Schema) -> pa.Table:
-    """Rows of an earlier run with the types of today; null in a column of which some value has none."""
-    for place, (name, kind) in enumerate(zip(columns.names, columns.types, strict=True)):
-        if rows.schema.field(place).type != kind:
-            try:
-                values = rows[name].cast(kind)
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                values = pa.nulls(len(rows), kind)
-            rows = rows.set_column(place, name, values)
-    return rows
 
 
 def _differing(before: Records, now: Records, is_keyed: bool) -> tuple[Ints, Ints, Ints]:
@@ -84,7 +63,7 @@ def _describe(
     placed = [*names, TREE] if source.tree else names
     then, now = (points.filter_ids(ids, names) for points, ids in ((old, deleted), (new, inserted)))
     was, is_ = (points.filter_ids(both, placed) for points in (old, new))
-    then, was = _as_now(then, now.schema), _as_now(was, is_.schema)
+    then, was = retype(then, now.schema), retype(was, is_.schema)
     differs = ~np.stack([are_same(was[name], is_[name]) for name in names], axis=1)
     is_updated = differs.any(axis=1)
     was, is_ = (rows.filter(pa.array(is_updated)) for rows in (was, is_))
