@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -267,6 +268,21 @@ def test_draft__counts_the_lines_that_cannot_be_split_too(tmp_path: Path) -> Non
     text = draft(tmp_path / "a.csv", "a")
     assert text.startswith("# Drafted from 301 rows. ")
     assert "# - of these rows, points: 300, left out: 0, bad: 1" in text
+
+
+def test_draft__of_a_part_of_a_file_says_so_and_warns_of_its_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.csv").write_text("\n".join(["id,x", *(f"{i},{i}.5" for i in range(300))]))
+    for name, limit in (("MAX_ROWS", 40), ("MAX_CHARACTERS", 200)):
+        with monkeypatch.context() as patch:
+            patch.setattr(guess, name, limit)
+            first, key, *_ = draft(tmp_path / "a.csv", "a").splitlines()
+        assert re.match(r"# Drafted from the first \d\d rows; the file has more\. Check", first)
+        assert key == "# - key: id, by these rows; a later one may have one of its values again"
+    monkeypatch.setattr(guess, "MAX_ROWS", 300)
+    first, key, *_ = draft(tmp_path / "a.csv", "a").splitlines()
+    assert (first, key) == ("# Drafted from 300 rows. Check what was guessed:", "# - key: id")
 
 
 @pytest.mark.parametrize(

@@ -123,9 +123,13 @@ def draft(file: Path, name: str) -> str:
     with tempfile.TemporaryDirectory() as scratch:
         Path(scratch, f"{name}.odcs.yaml").write_text(text, encoding="utf-8")
         source = load_source(Path(scratch), name)  # the jobs must not refuse the draft
-    tried = try_contract(file, source)
-    lines = [f"Drafted from {counted(len(tried), 'row')}. Check what was guessed:"]
+    tried, has_more = try_contract(file, source)
+    rows = counted(len(tried), "row")
+    drafted_from = f"the first {rows}; the file has more" if has_more else rows
+    lines = [f"Drafted from {drafted_from}. Check what was guessed:"]
     lines.append(f"- key: {', '.join(source.key) or _why_no_key(columns, found.n_records)}")
+    if source.key and has_more:
+        lines[-1] += ", by these rows; a later one may have one of its values again"
     lines.append(f"- coordinates: {_name_coordinates(columns, roles)}")
     lines += [f"- {doubt}" for doubt in doubts]
     lines += [f"- {line}" for line in _describe_columns(found, roles)]

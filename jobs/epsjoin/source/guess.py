@@ -176,11 +176,12 @@ def _look(file: Path, source: SourceContract) -> FileGuess:
     return FileGuess(tuple(guesses[name] for name in dict.fromkeys(names)), n_records, separated)
 
 
-def try_contract(file: Path, source: SourceContract) -> list[Record]:
-    """The first records of a file as a contract takes them, without their texts."""
+def try_contract(file: Path, source: SourceContract) -> tuple[list[Record], bool]:
+    """The first records of a file as a contract takes them, without their texts; whether it has more."""
     with file.open("rb") as stream:
-        records = open_records(stream, str(file), source)
-        return [_judged(source, record) for record in islice(_bounded(records), MAX_ROWS)]
+        records = iter(open_records(stream, str(file), source))
+        tried = [_judged(source, record) for record in islice(_bounded(records), MAX_ROWS)]
+        return tried, next(records, None) is not None
 
 
 def _judged(source: SourceContract, record: Record) -> Record:
