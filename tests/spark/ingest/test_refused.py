@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from epsjoin.errors import DataRefusedError
-from epsjoin.lake import slices
+from epsjoin.errors import DataRefusedError, NothingToDoError
+from epsjoin.lake import refusals, slices
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File
 from epsjoin.spark.checks.quality import check_quality
@@ -67,6 +67,22 @@ def test_ingest__refuses_a_broken_file_and_leaves_a_run_alone(
     with pytest.raises(DataRefusedError, match=sentence):
         ingest.run(replace(job, run="2023-06-02"))
     assert slices.read_slice(job.lake, Slice("quarantine", "2023-06-02")).num_rows
+
+
+def test_ingest__keeps_why_a_snapshot_with_a_folder_in_it_is_refused_while_it_is_there(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    """The list of reports shows the sentence, as of a broken file."""
+    job = make_job(XY, path="{date}")
+    inner = tmp_path / RUN / "more"
+    inner.mkdir(parents=True)
+    with pytest.raises(DataRefusedError, match="'more' in it is not a file") as refused:
+        ingest.run(job)
+    assert refusals.read(job.lake, RUN) == str(refused.value)
+    inner.parent.rename(tmp_path / "2023-06-30")
+    with pytest.raises(NothingToDoError):
+        ingest.run(job)
+    assert refusals.read(job.lake, RUN) == ""
 
 
 def test_ingest__refuses_a_broken_gzip(make_job: JobMaker, tmp_path: Path) -> None:

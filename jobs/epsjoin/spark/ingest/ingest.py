@@ -64,9 +64,8 @@ def run(job: Job) -> dict[str, float]:
         others are not touched; of a run that had come in before, none is. The sentence is kept beside the
         run's report until a snapshot comes in (:mod:`epsjoin.lake.refusals`).
     """
-    files = find_snapshot(job)
     try:
-        return _take_in(job, files)
+        return _take_in(job, find_snapshot(job))
     except NothingToDoError:
         refusals.clear(job.lake, job.run)  # what was refused before is not the snapshot any more
         raise
