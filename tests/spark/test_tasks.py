@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
+import resource
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from pickle import PicklingError
 
 import numpy as np
 import pyarrow as pa
@@ -149,6 +154,58 @@ def test_summarize_error__of_a_full_disk_names_the_folder_and_what_to_do(
         "Spark cannot write its temporary files in /scratch,/more (java.io.IOException: No space left on "
         "device); make room there, or set SPARK_LOCAL_DIRS to a folder on another disk"
     )
+
+
+def test_summarize_error__of_a_disk_that_is_full_as_rows_are_spilled_names_the_folder(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Spark throws it as a lack of memory, without a cause."""
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", "/scratch")
+    spilled = (
+        "Error while calling spill() on org.apache.spark.Sorter@47 : No space left on device SQLSTATE: 82003"
+    )
+    error = RuntimeError(
+        "An error occurred while calling o49.collectToPython.\n"
+        ": org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed "
+        "1 times, most recent failure: Lost task 0.0 in stage 0.0 (TID 0) (10.0.0.7 executor driver): "
+        f"org.apache.spark.memory.SparkOutOfMemoryError: [SPILL_OUT_OF_MEMORY] {spilled}\n"
+        "\tat org.apache.spark.memory.TaskMemoryManager.trySpillAndAcquire(TaskMemoryManager.java:288)"
+    )
+    assert summarize_error(error).startswith(
+        f"Spark cannot write its temporary files in /scratch ({spilled}); make room there"
+    )
+
+
+@contextmanager
+def files_of_a_megabyte() -> Iterator[None]:
+    """Within, a file that this process writes cannot grow further, as on a full disk."""
+    _, most = limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, most))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.parametrize("what", ["rows", "broadcast"])
+def test_summarize_error__of_a_disk_that_the_driver_finds_full_names_the_folder(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    """Python does not say which file it is; that of other writers may be on another disk."""
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", "/scratch")
+    values = np.random.default_rng(0).random(1 << 19)
+    write = spark.sparkContext.broadcast if what == "broadcast" else spark.createDataFrame
+    with files_of_a_megabyte(), pytest.raises((OSError, PicklingError)) as raised:
+        write(pa.table({"value": values}))
+    said = summarize_error(raised.value)
+    assert re.fullmatch(
+        r"Spark cannot write its temporary files in /scratch \(.*\[Errno 27\] File too large\); make room "
+        "there, or set SPARK_LOCAL_DIRS to a folder on another disk",
+        said,
+    )
+    with files_of_a_megabyte(), pytest.raises(OSError, match="too large") as raised:
+        (tmp_path / "metrics.json").write_bytes(values.tobytes())
+    assert summarize_error(raised.value) == "[Errno 27] File too large"
 
 
 def lost_task(executor: str) -> RuntimeError:
