@@ -23,7 +23,8 @@ from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake.arguments import add_contracts
 from epsjoin.paths import PROJECT
 from epsjoin.source.degrees import are_degrees, find_places
-from epsjoin.source.guess import FileGuess, Guess, guess_file, try_contract
+from epsjoin.source.guess import FileGuess, guess_file, try_contract
+from epsjoin.source.guess_column import Guess
 from epsjoin.source.records import Record, format_of
 from epsjoin.source.values import kind_of
 

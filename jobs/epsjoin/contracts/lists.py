@@ -6,11 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from epsjoin.contracts.odcs import check_choice, custom_properties
+from epsjoin.contracts.odcs import LIST, check_choice, custom_properties
 from epsjoin.errors import ContractError
-
-TYPE = "array"
-"""The type of a column of lists, in the words of the standard."""
 
 MAX_ITEMS = 10_000
 """Maximum length of a list, of which each number is a column of the table ``points``."""
@@ -45,7 +42,7 @@ def expand_lists(file: Path, properties: Sequence[Mapping[str, Any]]) -> list[Ma
     """
     expanded: list[Mapping[str, Any]] = []
     for body in properties:
-        expanded += _expand(file, body) if body.get("logicalType") == TYPE else [body]
+        expanded += _expand(file, body) if body.get("logicalType") == LIST else [body]
     return expanded
 
 

@@ -160,7 +160,10 @@ def _refuse_twice(node: yaml.Node | None) -> None:
             _refuse_twice(value)
 
 
-TYPES = ("integer", "number", "string", "boolean", "date", "time", "timestamp", "object", "array")
+LIST = "array"
+"""The type of a column of lists, in the words of the standard."""
+
+TYPES = ("integer", "number", "string", "boolean", "date", "time", "timestamp", "object", LIST)
 """Types of the columns of a source; the standard has more."""
 
 _OF_COLUMNS = ("SchemaElement", "SchemaBaseProperty", "SchemaProperty")
