@@ -13,10 +13,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from epsjoin.commands import cli
-from epsjoin.commands.contract import draft
 from epsjoin.contracts.sources import SourceContract, load_source
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.source import bounds, guess
+from epsjoin.source.draft import draft
 from epsjoin.source.records import open_records
 
 DATA = Path(__file__).parents[1] / "data"

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from epsjoin.commands.contract import draft
 from epsjoin.contracts.sources import load_source
 from epsjoin.errors import DataRefusedError
+from epsjoin.source.draft import draft
 from epsjoin.source.records import open_records
 from tests.oracles import examples
 
