@@ -16,7 +16,7 @@ from epsjoin.local.epsilon.fit import fit_epsilon
 from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.join.arrays import self_join
 from epsjoin.local.metric import get_metric
-from epsjoin.local.plan import expected
+from epsjoin.local.plan import sample_pairs
 from tests import open_sets
 from tests.local.join.many_dimensions import features
 
@@ -196,8 +196,8 @@ def test_expectation__of_embeddings_multiplies_no_sample_again_for_a_smaller_eps
     rows = features(1400, 64).astype(np.float64)
     right = {} if is_self else {"right": rows[700:], "right_rows": 10**5}
     multiplied = []
-    sweep = expected.sweep_products
-    monkeypatch.setattr(expected, "sweep_products", lambda *of: multiplied.append(1) or sweep(*of))
+    sweep = sample_pairs.sweep_products
+    monkeypatch.setattr(sample_pairs, "sweep_products", lambda *of: multiplied.append(1) or sweep(*of))
 
     def fresh():
         return Expectation(rows[:700], 10**6, get_metric("cosine"), 0, 700, **right)

@@ -10,7 +10,7 @@ import pytest
 from epsjoin.kernels.join.cuts import HASH_AXIS, assign, hash_to_unit
 from epsjoin.kernels.join.projection import MAXIMUM, SQUARES
 from epsjoin.local.plan import grow_tree as plan_grow_tree
-from epsjoin.local.plan.cut_leaf import DecidedPairs
+from epsjoin.local.plan.decided_pairs import DecidedPairs
 from epsjoin.local.plan.grow_tree import grow_tree
 
 COSTS = {

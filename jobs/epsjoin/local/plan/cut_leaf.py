@@ -13,6 +13,7 @@ from epsjoin.kernels.join.balance import balanced_position, divide_weights
 from epsjoin.kernels.join.cuts import HASH_AXIS, MAX_AXES, cube_sides
 from epsjoin.kernels.join.projection import Projection, axes_by_variance
 from epsjoin.kernels.ranges import Ranges, in_each
+from epsjoin.local.plan.decided_pairs import DecidedPairs
 from epsjoin.local.plan.projection import argsort_stable, row_candidates
 
 _MAX_TRIED_AXES = 16
@@ -29,20 +30,6 @@ _MAX_SHIFTS = 3
 """Maximum number of times that the best cut is shifted to balance the work of its sides."""
 _BALANCE_TOLERANCE = 0.03
 """Relative distance from the balance aimed at, up to which a cut is not shifted."""
-
-
-class DecidedPairs(NamedTuple):
-    """Pairs of a sample that a join will decide.
-
-    Parameters
-    ----------
-    left, right : (k,) int64, rows of the sample.
-    weight : number of pairs that each one stands for.
-    """
-
-    left: Ints
-    right: Ints
-    weight: float
 
 
 class Leaf(NamedTuple):

@@ -1,38 +1,20 @@
-"""How many pairs a sample has, and what it says about the pairs of all rows."""
+"""How many pairs all rows are expected to have, by those of a sample."""
 
 from __future__ import annotations
 
 import math
-from contextlib import closing
 from typing import NamedTuple
 
 import numpy as np
 
-from epsjoin.kernels.arrays import Bools, Floats, Ints, Points
-from epsjoin.kernels.distances import EUCLIDEAN, make_decision
-from epsjoin.kernels.join.projection import Projection
-from epsjoin.kernels.join.stack_sweep import PAIRS, PairBatch
-from epsjoin.kernels.join.window import is_done, new_state, window_rows, window_sweep
+from epsjoin.kernels.arrays import Floats, Ints, Points
 from epsjoin.local.metric import Metric
-from epsjoin.local.plan.cut_leaf import DecidedPairs
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.held_pairs import HeldPairs
-from epsjoin.local.plan.product import MIN_DIMENSIONS, ProductPlan, has_products
-from epsjoin.local.plan.projection import choose_projection
-from epsjoin.local.plan.ways import Tables, choose_way
-from epsjoin.local.product.blas import one_thread
-from epsjoin.local.product.rows import FilterSpace
-from epsjoin.local.product.sweep import NamedRows, sweep_products
-from epsjoin.local.sweep.pairs import Pairs
-from epsjoin.local.sweep.sweeping import SweepOptions, sweep_window
+from epsjoin.local.plan.sample_pairs import SamplePairs, count_sample_pairs
 
-_FIRST_ROWS = 4096
-"""Number of rows of a sample whose pairs are found first, to be decided."""
-_SUFFICIENT_PAIRS = 200_000
-"""Number of pairs from which on no more are kept to be decided: more would only make the plan slower."""
 _MAX_PAIRS = 2_000_000
-"""Maximum number of pairs of a sample that are kept, or counted in more than ``_MIN_ROWS`` rows: memory, and
-tenths of a second."""
+"""Maximum number of pairs of a sample that are counted in more than ``_MIN_ROWS`` rows: time."""
 _MIN_ROWS = 1000
 """Minimum number of rows whose pairs are counted, however many: fewer make the interval wide."""
 _MIN_PAIRS = 30
@@ -41,25 +23,6 @@ NORMAL_95 = 1.959964
 """Standard deviations around the mean that hold 95 % of a normal distribution."""
 _RULE_OF_THREE = 3.0
 """Number of pairs that a sample without any may just have missed, at 95 %."""
-_BLOCK_NUMBERS = 1 << 20
-"""Maximum number of coordinates that are compared at once, of pairs that a sweep has found."""
-_BATCH_PAIRS = 1 << 16
-"""Maximum number of pairs that a sweep over a sample finds at once."""
-
-
-class SamplePairs(NamedTuple):
-    """Pairs that were counted in a sample.
-
-    Parameters
-    ----------
-    rows : number of rows that were counted; of two tables those of the right one.
-    pairs : number of pairs within eps among them, or with the left table.
-    variance : estimated variance of ``pairs`` over samples of very many rows.
-    """
-
-    rows: int
-    pairs: int
-    variance: float
 
 
 class ExpectedPairs(NamedTuple):
@@ -90,160 +53,6 @@ def draw_rows(n_rows: int, sample_rows: int, seed: int | tuple[int, int]) -> Int
     drawn, which in two halves of one table are neighbours.
     """
     return np.random.default_rng(seed).permutation(n_rows)[:sample_rows]
-
-
-def count_pairs(
-    points: Floats,
-    embedded: Floats,
-    eps: float,
-    metric: Metric,
-    projection: Projection,
-    *,
-    is_right: Bools | None = None,
-    max_pairs: float = math.inf,
-    degree: Ints | None = None,
-) -> int:
-    """Count the pairs within eps without keeping them, until there are more than ``max_pairs``.
-
-    Parameters
-    ----------
-    points, embedded : (n, d) and (n, e) float64; not modified.
-    eps, metric : see :func:`epsjoin.local.plan.planner.plan_join`.
-    projection : coordinates of the sweep; the number does not depend on it.
-    is_right : (n,) bool, of two tables: rows of the right one. None: pairs of one table.
-    max_pairs : the sweep ends when it has found more.
-    degree : (n,) int64, the pairs of each row are added to it.
-
-    Returns
-    -------
-    int
-        The number of pairs when it is at most ``max_pairs``, else some larger number.
-    """
-    n = len(points)
-    limits = metric.embedded_eps(eps), metric.decision(eps)
-    places, no_mask = np.arange(n, dtype=np.int64), np.zeros(n, np.int64)
-    rows = window_rows(points, embedded, places, no_mask, limits[0], projection, is_right)
-    counters = np.zeros(4, np.int64)
-    room = _BATCH_PAIRS
-    batch = PairBatch(np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room))
-    state = new_state()
-    while not is_done(state) and counters[PAIRS] <= max_pairs:
-        found = window_sweep(state, rows, 0, n, limits[1], batch, counters)
-        if degree is not None:
-            degree += np.bincount(batch.left[:found], minlength=n)
-            degree += np.bincount(batch.right[:found], minlength=n)
-    return int(counters[PAIRS])
-
-
-def count_sample_pairs(
-    points: Floats,
-    eps: float,
-    metric: Metric,
-    *,
-    left: Floats | None = None,
-    max_pairs: float = math.inf,
-    min_rows: int = 1,
-    divisor: int = 2,
-    held: HeldPairs | None = None,
-) -> SamplePairs:
-    """Count the pairs of a sample, or of fewer of its first rows while these have more than ``max_pairs``.
-
-    Parameters
-    ----------
-    points : (m, d) float64, the sample in random order; not modified.
-    eps, metric : see :func:`epsjoin.local.plan.planner.plan_join`.
-    left : (l, d) float64, the sample of a left table, whose pairs with ``points`` are counted. None: pairs of
-        ``points`` with one another.
-    max_pairs : more pairs than these are not counted, for time; by default all are.
-    min_rows : fewer rows are not taken, however many pairs they have.
-    divisor : ratio of the rows that are counted next where there were too many pairs.
-    held : pairs of this sample that were found before; of many dimensions, those that are found now are held.
-
-    Raises
-    ------
-    ArgumentError
-        Points for which the metric is not defined.
-    """
-    rows, others = len(points), 0 if left is None else len(left)
-    while True:
-        cap = max_pairs if rows > min_rows else math.inf
-        degree = np.zeros(others + rows, np.int64)
-        of_all = held if rows == len(points) else None
-        known = None if of_all is None else of_all.count(eps, degree)
-        if known is not None:
-            pairs = known
-            break
-        pairs = _count_degrees(left, points[:rows], eps, metric, cap, degree, of_all)
-        if pairs <= cap:
-            break
-        rows = max(min_rows, rows // divisor)
-    # Hoeffding's first order; at least the variance of a count, which matters where pairs are few
-    between = sum(side.size * float(side.var()) for side in np.split(degree, [others]) if side.size)
-    return SamplePairs(rows, pairs, max(between, float(pairs)))
-
-
-def _count_degrees(
-    left: Floats | None,
-    points: Floats,
-    eps: float,
-    metric: Metric,
-    max_pairs: float,
-    degree: Ints,
-    held: HeldPairs | None,
-) -> int:
-    """As :func:`count_pairs`, by the way that costs least; of two tables left rows come first in ``degree``.
-
-    A sample has the dimensions of its set: in hundreds of them a sweep over it takes minutes.
-    """
-    others = 0 if left is None else len(left)
-    if (
-        points.shape[1] >= MIN_DIMENSIONS
-        and has_products(metric)
-        and len(points)
-        and (left is None or others > 0)
-    ):
-        tables = Tables(points, None, len(points), 0)
-        if left is not None:
-            tables = Tables(left, points, others, len(points))
-        with one_thread():
-            way = choose_way(tables, eps, metric)
-        if isinstance(way, ProductPlan):
-            return _count_by_product(tables, way.space, eps, metric, max_pairs, degree, held)
-    counted = points if left is None else np.concatenate((left, points))
-    is_right = None if left is None else np.arange(len(counted)) >= others
-    embedded = metric.embed(counted)
-    projection = choose_projection(embedded, len(counted), metric.embedded_eps(eps), metric.norm).projection
-    of = eps, metric, projection
-    return count_pairs(counted, embedded, *of, is_right=is_right, max_pairs=max_pairs, degree=degree)
-
-
-def _count_by_product(
-    tables: Tables,
-    space: FilterSpace,
-    eps: float,
-    metric: Metric,
-    max_pairs: float,
-    degree: Ints,
-    held: HeldPairs | None,
-) -> int:
-    left = NamedRows(tables.left, np.arange(tables.n_left))
-    right = None
-    if tables.right is not None:
-        right = NamedRows(tables.right, np.arange(tables.n_left, tables.n_rows))
-    pairs = 0
-    found: list[Pairs] = []
-    with closing(sweep_products(left, right, space, metric, eps, SweepOptions(_BATCH_PAIRS, {}))) as batches:
-        for batch in batches:
-            pairs += len(batch.left)
-            degree += np.bincount(batch.left, minlength=len(degree))
-            degree += np.bincount(batch.right, minlength=len(degree))
-            if pairs > max_pairs:
-                return pairs
-            if held is not None:
-                found.append(batch)
-    if held is not None:
-        held.hold(eps, found)
-    return pairs
 
 
 def expect_pairs(
@@ -349,61 +158,3 @@ def expected_pairs_of_tables(left: Points, right: Points | None, eps: float, met
         return expect_pairs(some, n, eps, metric).pairs
     others = np.asarray(right[draw_rows(len(right), sample.sample_rows, (sample.seed, 1))], np.float64)
     return expect_pairs_between(some, others, (n, len(right)), eps, metric).pairs
-
-
-def decided_pairs(
-    points: Floats, embedded: Floats, eps: float, projection: Projection, seed: int
-) -> DecidedPairs:
-    """Find the pairs of a sample that pass the filter of a window sweep, some for all where they are many.
-
-    Parameters
-    ----------
-    points, embedded : (m, d) and (m, e) float64, the sample; not modified.
-    eps : threshold in embedded coordinates.
-    projection : of the sweep.
-    seed : of the 4096 rows that are swept first, of more rows where these have few pairs (so many that some
-        two million pairs may come), and of the 200,000 pairs that stand for more.
-    """
-    m = len(points)
-    random = np.random.default_rng(seed)
-    shuffled = random.permutation(m)
-    with np.errstate(over="ignore"):
-        shifted = embedded - projection.centre
-    is_out: Bools = (shifted < projection.low) | (shifted > projection.high)
-    is_drawn_in = np.asarray(is_out.any(axis=1))
-    first = np.sort(shuffled[:_FIRST_ROWS])
-    everything = make_decision(EUCLIDEAN, 0.0, math.inf)
-    swept = first
-    while True:
-        no_mask = np.zeros(len(swept), np.int64)
-        rows = window_rows(points[swept], embedded[swept], swept, no_mask, eps, projection)
-        kept = [(first[:0], first[:0])]
-        for batch in sweep_window(rows, everything, SweepOptions(_BATCH_PAIRS, {})):
-            near = _are_near_as_they_are(embedded, eps, is_drawn_in, batch.left, batch.right)
-            kept.append((batch.left[near], batch.right[near]))
-        left, right = (np.concatenate(side) for side in zip(*kept, strict=True))
-        weight = (m / len(swept)) ** 2 if m else 1.0
-        if len(swept) > len(first) or len(swept) == m or len(left) >= _SUFFICIENT_PAIRS:
-            break
-        times = math.isqrt(_MAX_PAIRS // max(1, len(left)))  # 3 at least
-        swept = np.sort(shuffled[: times * len(first)])
-    if len(left) > _SUFFICIENT_PAIRS:
-        some = random.choice(len(left), _SUFFICIENT_PAIRS, replace=False)
-        left, right, weight = left[some], right[some], weight * len(left) / _SUFFICIENT_PAIRS
-    return DecidedPairs(left, right, weight)
-
-
-def _are_near_as_they_are(embedded: Floats, eps: float, is_drawn_in: Bools, left: Ints, right: Ints) -> Bools:
-    """Mark pairs whose rows are near each other where a sweep does not draw them in.
-
-    A sweep draws in the outliers of its rows, to the border of the others, where they meet. A part draws in
-    its own outliers: it hardly decides such pairs.
-    """
-    near: Bools = ~(is_drawn_in[left] | is_drawn_in[right])
-    asked = np.flatnonzero(~near)
-    at_once = max(1, _BLOCK_NUMBERS // max(1, embedded.shape[1]))
-    with np.errstate(over="ignore"):
-        for begin in range(0, len(asked), at_once):
-            some = asked[begin : begin + at_once]
-            near[some] = (np.abs(embedded[left[some]] - embedded[right[some]]) <= eps).all(axis=1)
-    return near

@@ -16,8 +16,9 @@ from epsjoin.kernels.arrays import Floats
 from epsjoin.kernels.join.cuts import HASH_AXIS, CutTree, all_turned_sides
 from epsjoin.kernels.join.projection import SQUARES
 from epsjoin.kernels.ranges import Ranges, in_each, in_one_range
-from epsjoin.local.plan.cut_leaf import Cut, DecidedPairs, Leaf, Sample, allot_parts, best_cut, make_leaf
+from epsjoin.local.plan.cut_leaf import Cut, Leaf, Sample, allot_parts, best_cut, make_leaf
 from epsjoin.local.plan.cut_tree import Nodes
+from epsjoin.local.plan.decided_pairs import DecidedPairs
 from epsjoin.local.plan.projection import choose_projection, principal_axes, row_candidates, simple_projection
 
 _MAX_TRIED_DIRECTIONS = 8

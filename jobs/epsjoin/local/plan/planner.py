@@ -31,8 +31,9 @@ from epsjoin.local.plan.costs import (
     window_seconds,
 )
 from epsjoin.local.plan.cuts import Cuts
+from epsjoin.local.plan.decided_pairs import decided_pairs
 from epsjoin.local.plan.encode import Space, encode
-from epsjoin.local.plan.expected import decided_pairs, draw_rows, expect_pairs, expect_pairs_between
+from epsjoin.local.plan.expected import draw_rows, expect_pairs, expect_pairs_between
 from epsjoin.local.plan.grow_tree import GrownTree, grow_tree
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.own_rule import Rule
