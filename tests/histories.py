@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from epsjoin.findings import NOISE
 from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
+from epsjoin.vocabulary import NOISE
 from tests.tiny import coordinate, key, new_lake
 
 RUNS = tuple(f"2022-{month:02}-01" for month in range(1, 13))

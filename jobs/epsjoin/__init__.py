@@ -39,7 +39,6 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.bestmatch.watermarks import Within as Within
     from epsjoin.local.cluster.dbscan import Dbscan as Dbscan
     from epsjoin.local.cluster.dbscan import dbscan as dbscan
-    from epsjoin.local.cluster.from_pairs import NOISE as NOISE
     from epsjoin.local.cluster.hdbscan import Hdbscan as Hdbscan
     from epsjoin.local.cluster.hdbscan import SpanningTree as SpanningTree
     from epsjoin.local.cluster.hdbscan import hdbscan as hdbscan
@@ -112,6 +111,7 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.windows.value_window import ValueWindow as ValueWindow
     from epsjoin.progressive.join import ProgressiveJoin as ProgressiveJoin
     from epsjoin.progressive.join import progressive_join as progressive_join
+    from epsjoin.vocabulary import NOISE as NOISE
 
 _HOMES = {
     "bestmatch.files": "bestmatch_files iter_bestmatch_files",
@@ -125,7 +125,6 @@ _HOMES = {
     "local.bestmatch.stream": "BestmatchStream",
     "local.bestmatch.watermarks": "Punctuated ReadAhead Sorted Within",
     "local.cluster.dbscan": "Dbscan dbscan",
-    "local.cluster.from_pairs": "NOISE",
     "local.cluster.hdbscan": "Hdbscan SpanningTree hdbscan",
     "local.cluster.of_pairs": "dbscan_pairs",
     "local.cluster.predict": "predict_clusters",
@@ -169,6 +168,7 @@ _HOMES = {
     "local.trees.knn": "tree_knn",
     "local.trees.trees": "Trees",
     "progressive.join": "ProgressiveJoin progressive_join",
+    "vocabulary": "NOISE",
 }
 """Modules and their public names."""
 

@@ -12,14 +12,8 @@ from numpy.typing import NDArray
 Row = Mapping[str, Any]
 """A row of a table, column name to value; ``None``, NaN and a missing key all stand for null."""
 
-NOISE = -1
-"""Cluster id of the points that are noise."""
-
-CHANGES = ("inserted", "updated", "deleted")
-"""Kinds of changes of a record since the run before, in the order in which they are told."""
-
 TELLING = ("split", "merged", "dissolved", "gone", "born", "split_off", "grown", "shrunk")
-"""What may happen to a cluster from one run to the next, the most telling first."""
+"""The events of :data:`epsjoin.vocabulary.EVENTS`, the most telling first."""
 
 ABSENT, OTHERS = "absent", "others"
 """Ends of a flow besides names and ``NOISE``: records that are not in a run, clusters that are not shown."""

@@ -13,6 +13,7 @@ from epsjoin.contracts.sources import load_source
 from epsjoin.contracts.tables import load_table
 from epsjoin.errors import ContractError
 from epsjoin.paths import CONTRACTS
+from epsjoin.vocabulary import CHANGES, EVENTS, ROLES
 
 TABLES = sorted(file.name.split(".")[0] for file in (CONTRACTS / "tables").glob("*.odcs.yaml"))
 
@@ -23,6 +24,15 @@ def test_load_table__takes_the_projects_own(name: str) -> None:
     table = load_table(CONTRACTS, name)
     assert table.partitioned[0] == table.columns[0].name == "run"
     assert all(column.description for column in table.columns)
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "words"),
+    [("clusters", "role", ROLES), ("changes", "what", CHANGES), ("cluster_events", "event", EVENTS)],
+)
+def test_vocabulary__is_what_the_contracts_allow(table: str, column: str, words: tuple[str, ...]) -> None:
+    columns = {each.name: each for each in load_table(CONTRACTS, table).columns}
+    assert columns[column].values == words
 
 
 def test_load_table__gives_points_the_columns_of_its_source() -> None:

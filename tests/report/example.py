@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from epsjoin.findings import ABSENT, NOISE, OTHERS, Comparison, Findings
+from epsjoin.findings import ABSENT, OTHERS, Comparison, Findings
 from epsjoin.params import RunParams
+from epsjoin.vocabulary import NOISE
 
 JOINED = {
     "largest_part_rows": 213.0,

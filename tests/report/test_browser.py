@@ -15,8 +15,9 @@ import pytest
 from PIL import Image
 
 from draw_report import browse, find_browser, take_screenshot
-from epsjoin.findings import ABSENT, NOISE, OTHERS, Comparison, Findings
+from epsjoin.findings import ABSENT, OTHERS, Comparison, Findings
 from epsjoin.report import page
+from epsjoin.vocabulary import NOISE
 
 WIDTHS = (390, 1200, 1280)
 PAPER = 688

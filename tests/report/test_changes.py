@@ -13,11 +13,13 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from epsjoin.findings import ABSENT, NOISE, Comparison, Findings
+from epsjoin.findings import ABSENT, Comparison, Findings
 from epsjoin.report import page, sentences, words
 from epsjoin.report.figures import figure
 from epsjoin.report.figures.lives import MARKS, draw_flows, draw_lives
 from epsjoin.report.figures.maps import draw_changes
+from epsjoin.report.sentences import list_events
+from epsjoin.vocabulary import EVENTS, NOISE
 
 DRAWN = {"changes": draw_changes, "flows": draw_flows, "lives": draw_lives}
 
@@ -55,6 +57,11 @@ def test_page__says_in_one_sentence_what_changed(html: str) -> None:
     assert "Place 0 has shrunk by 9 records." in plain
     assert "The guard made 2 checks: 1 warned." in told
     assert "the column power is new" in told
+
+
+def test_list_events__has_a_sentence_for_each_kind(example: Findings) -> None:
+    events = [{"event": kind, "name": 1, "other": 7, "members": 2} for kind in EVENTS]
+    assert len(set(list_events(with_comparison(example, events=events)))) == len(EVENTS)
 
 
 def test_page__has_what_changed_after_the_numbers_and_before_the_map(html: str) -> None:

@@ -18,11 +18,11 @@ from epsjoin.differ.columns import to_rows, without_infinities
 from epsjoin.differ.differences import SnapshotDiff, snapshot_diff
 from epsjoin.differ.nearness import Near
 from epsjoin.errors import ArgumentError
-from epsjoin.findings import CHANGES
 from epsjoin.lake import slices
 from epsjoin.lake.arguments import add_lake, open_stored, parse_run
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.local.differ.methods import METHODS
+from epsjoin.vocabulary import CHANGES
 
 MAX_TEXT = 40
 """Number of characters of a value that are shown."""

@@ -13,13 +13,14 @@ from epsjoin.commands.clusters import describe_event, name_records
 from epsjoin.commands.runs import texts_of
 from epsjoin.console import counted, printable
 from epsjoin.errors import MissingSliceError, UnfitTableError
-from epsjoin.findings import CHANGES, most_telling
+from epsjoin.findings import most_telling
 from epsjoin.lake import refusals, slices, uris
 from epsjoin.lake.arguments import add_lake, open_stored, parse_run
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.pipeline import jobs_of
 from epsjoin.report import sentences, words
+from epsjoin.vocabulary import CHANGES, ROLES
 
 MAX_OUTLIERS = 5
 """Maximum number of outliers that are printed, by rank."""
@@ -101,7 +102,7 @@ def _tell_clusters(lake: Lake, inputs: Fingerprints) -> Iterator[tuple[str, str]
         .aggregate([([], "count_all")])
         .sort_by([("count_all", "descending"), ("cluster_id", "ascending")])
     )
-    in_roles = ", ".join(f"{words.count(roles.get(role, 0))} {role}" for role in ("core", "border", "noise"))
+    in_roles = ", ".join(f"{words.count(roles.get(role, 0))} {role}" for role in ROLES)
     yield "clusters", f"{words.count(sizes.num_rows)} ({in_roles})"
     top = _read_outliers(lake, of["outliers"])
     largest = sizes.slice(0, 1).to_pylist()

@@ -15,12 +15,12 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from epsjoin.errors import ArgumentError, TableError, UnfitTableError
-from epsjoin.findings import NOISE
 from epsjoin.lake import parquet, slices
 from epsjoin.lake.arrow import are_same
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.pipeline import writer_of
+from epsjoin.vocabulary import NOISE
 
 KEYS = {"points": ("id",), "pairs": ("left_id", "right_id"), "clusters": ("id",)}
 """The tables with a history, and the columns that tell which rows of two runs are of one record."""

@@ -30,6 +30,7 @@ from epsjoin.local.brute_force import (
 )
 
 NOISE = -1
+"""Cluster id of noise as the table's contract describes it: not the constant of the code that is checked."""
 GRID = 32
 """Number of cells of the grid along each axis; the grid has at most two axes."""
 

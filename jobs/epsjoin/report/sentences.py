@@ -6,6 +6,7 @@ from epsjoin.console import counted
 from epsjoin.contracts.trees import METRIC
 from epsjoin.findings import Comparison, Findings, Row, RunFindings, to_number
 from epsjoin.report import costs, words
+from epsjoin.vocabulary import EVENTS
 
 
 def first_sentence(findings: Findings) -> str:
@@ -207,17 +208,8 @@ def step_times(findings: RunFindings) -> str:
     )
 
 
-EVENTS = {
-    "born": "born",
-    "split": "split",
-    "split_off": "split off",
-    "merged": "merged into another",
-    "dissolved": "dissolved",
-    "gone": "gone",
-    "grown": "grown",
-    "shrunk": "shrunk",
-}
-"""Kinds of events, as they are counted."""
+_COUNTED = {"split_off": "split off", "merged": "merged into another"}
+"""Kinds of events that are counted in other words than their own."""
 
 
 def what_changed(findings: Findings) -> str:
@@ -243,7 +235,9 @@ def what_changed(findings: Findings) -> str:
             "record that changed is one that went and one that came."
         )
     counts = [
-        f"{words.count(found.n_events[kind])} {EVENTS[kind]}" for kind in EVENTS if found.n_events.get(kind)
+        f"{words.count(found.n_events[kind])} {_COUNTED.get(kind, kind)}"
+        for kind in EVENTS
+        if found.n_events.get(kind)
     ]
     if not counts:
         return f"{text} No cluster was born, split, merged or ended, nor has one changed by a tenth."

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from epsjoin.contracts.conditions import SOURCE_TYPES
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.sources import SourceContract
-from epsjoin.findings import NOISE
 from epsjoin.source.values import EXACT, MAX_SQUARE, MIN_SQUARE, text_of_key, type_field
+from epsjoin.vocabulary import NOISE
 
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]

@@ -11,7 +11,6 @@ from pyspark.sql import functions as F
 
 from epsjoin.contracts.sources import load_source
 from epsjoin.errors import UnfitTableError
-from epsjoin.findings import NOISE
 from epsjoin.lake import parquet, schemas, slices, uris
 from epsjoin.lake.arguments import parse_run
 from epsjoin.lake.fingerprints import Fingerprints
@@ -21,6 +20,7 @@ from epsjoin.paths import CONTRACTS
 from epsjoin.spark import tasks
 from epsjoin.spark.rows import BATCH_ROWS
 from epsjoin.spark.splits import Split, plan_splits
+from epsjoin.vocabulary import NOISE
 
 
 def history(lake: str, dataset: str, table: str, *, contracts: str | Path | None = None) -> DataFrame:

@@ -12,10 +12,11 @@ from sklearn.cluster import DBSCAN
 
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.local.cluster import dbscan as cluster_dbscan
-from epsjoin.local.cluster.dbscan import NOISE, Dbscan, dbscan
+from epsjoin.local.cluster.dbscan import Dbscan, dbscan
 from epsjoin.local.metric import get_metric
 from epsjoin.local.neighbours.knn import k_distance
 from epsjoin.local.sweep.pairs import Pairs
+from epsjoin.vocabulary import NOISE
 from oracles import cluster as twin
 from oracles import examples
 from oracles import join as join_twin

@@ -14,8 +14,6 @@ from sklearn.cluster import DBSCAN
 
 from epsjoin.errors import ArgumentError, TableError
 from epsjoin.local.cluster.from_pairs import (
-    NOISE,
-    ROLES,
     Connected,
     Forest,
     NearestCore,
@@ -27,6 +25,7 @@ from epsjoin.local.cluster.from_pairs import (
     sum_degrees,
 )
 from epsjoin.local.cluster.positions import POINT_BYTES, AllPoints, positions_of
+from epsjoin.vocabulary import NOISE, ROLES
 from oracles import cluster as twin
 from oracles import examples
 from tests.kernels.columns import pair_columns

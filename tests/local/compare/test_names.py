@@ -15,12 +15,11 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Ints
 from epsjoin.kernels.ids import index_ids
 from epsjoin.local.cluster.dbscan import dbscan
-from epsjoin.local.cluster.from_pairs import NOISE
-from epsjoin.local.compare.events import EVENTS
 from epsjoin.local.compare.flows import count_flows
 from epsjoin.local.compare.fold import name_run
 from epsjoin.local.compare.match import Matched, match_clusters, name_clusters
 from epsjoin.local.compare.names import NOBODY, Cores
+from epsjoin.vocabulary import EVENTS, NOISE
 from oracles import names as twin
 from oracles import seeds
 from tests import open_sets, planted

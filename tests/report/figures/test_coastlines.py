@@ -10,10 +10,11 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
-from epsjoin.findings import NOISE, Findings
+from epsjoin.findings import Findings
 from epsjoin.report.figures import figure, maps
 from epsjoin.report.figures.coastlines import MIN_DEGREES, find_coastlines
 from epsjoin.report.page import render
+from epsjoin.vocabulary import NOISE
 
 WORLD = (-180.0, -90.0), (180.0, 90.0)
 

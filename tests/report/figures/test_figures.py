@@ -11,9 +11,10 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
-from epsjoin.findings import NOISE, Findings
+from epsjoin.findings import Findings
 from epsjoin.report.figures import charts, figure, maps, trends
 from epsjoin.report.figures.figure import Plot
+from epsjoin.vocabulary import NOISE
 from tests.bytecode import BYTECODE
 from tests.drawn_once import DrawnOnce
 from tests.report.figures.seen import texts

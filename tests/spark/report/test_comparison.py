@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from epsjoin.findings import ABSENT, NOISE, OTHERS, TELLING, Comparison
+from epsjoin.findings import ABSENT, OTHERS, TELLING, Comparison
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.names import count_names
-from epsjoin.local.compare.events import EVENTS
 from epsjoin.params import RunParams
-from epsjoin.report import sentences
 from epsjoin.spark.job import Job
 from epsjoin.spark.report import comparison
 from epsjoin.spark.report.comparison import find_comparison, read_names
+from epsjoin.vocabulary import EVENTS, NOISE
 from tests.histories import RUNS, State, write_states
 from tests.stored_runs import write
 
@@ -198,5 +197,5 @@ def test_read_names__are_of_the_last_runs(tmp_path: Path, monkeypatch: pytest.Mo
     assert {each.run for each in read_names(lake, FIRST)} == {FIRST}
 
 
-def test_events__of_every_kind_have_their_place_and_their_word() -> None:
-    assert sorted(TELLING) == sorted(sentences.EVENTS) == sorted(EVENTS)
+def test_events__of_every_kind_have_their_place() -> None:
+    assert sorted(TELLING) == sorted(EVENTS)

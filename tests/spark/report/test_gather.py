@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from epsjoin.errors import ArgumentError, EpsjoinError
-from epsjoin.findings import NOISE, Comparison, Findings
+from epsjoin.findings import Comparison, Findings
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.schemas import parse_ddl
@@ -28,6 +28,7 @@ from epsjoin.spark.job import Job
 from epsjoin.spark.report.gather import find_ties, gather
 from epsjoin.spark.report.intake import gather_intake
 from epsjoin.spark.report.trends import make_trends_before
+from epsjoin.vocabulary import NOISE
 from tests.spark.conftest import STEPS, JobMaker
 from tests.spark.ingest.here import reading_here
 from tests.spark.two_runs import BEFORE, LATER, Rows, changed, job_on, run_steps, snapshot, some_rows

@@ -40,11 +40,11 @@ from epsjoin.local.arguments import (
     check_points,
     int_column,
 )
-from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.join.arrays import iter_self_join
 from epsjoin.local.metric import Metric
 from epsjoin.local.progress import ProgressArgument
 from epsjoin.local.sweep.pairs import Pairs
+from epsjoin.vocabulary import NOISE
 
 
 class Dbscan(NamedTuple):

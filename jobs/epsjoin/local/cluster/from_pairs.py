@@ -35,14 +35,10 @@ from epsjoin.kernels.cluster.density import EndPairs, find_nearest_cores, unite_
 from epsjoin.kernels.cluster.union_find import flatten, forest
 from epsjoin.kernels.ids import index_ids, rows_of
 from epsjoin.local.arguments import check_lengths, distance_column, int_column
-
-NOISE = -1
-"""Label of the points that belong to no cluster."""
-
-ROLES = ("core", "border", "noise")
-"""Names of the roles of a point, in the order of their numbers."""
+from epsjoin.vocabulary import NOISE
 
 CORE_ROLE, BORDER_ROLE, NOISE_ROLE = range(3)
+"""Numbers of the roles of a point: their places in ``ROLES``."""
 
 
 class Degrees(NamedTuple):

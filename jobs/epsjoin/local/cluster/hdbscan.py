@@ -34,12 +34,12 @@ from epsjoin.kernels.cluster.condense import Condensed, condense, link
 from epsjoin.kernels.cluster.spanning_tree import spanning_tree
 from epsjoin.kernels.cluster.union_find import forest
 from epsjoin.local.arguments import as_number, check_choice, check_count, check_points
-from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.cluster.selection import Selection, choose_clusters, in_single_cluster
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.neighbours.knn import k_distance
 from epsjoin.local.neighbours.tree import grow_boxes
 from epsjoin.local.sweep.sweeping import check_n_jobs
+from epsjoin.vocabulary import NOISE
 
 _METHODS = ("eom", "leaf")
 

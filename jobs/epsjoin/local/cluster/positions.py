@@ -14,7 +14,8 @@ from epsjoin.kernels.arrays import Bools, Floats, Ints, Ints32
 from epsjoin.kernels.cluster.density import EndPairs, find_homes, find_nearest_cores
 from epsjoin.kernels.cluster.union_find import unite_all
 from epsjoin.kernels.ids import IdIndex, rows_of
-from epsjoin.local.cluster.from_pairs import NOISE, Connected
+from epsjoin.local.cluster.from_pairs import Connected
+from epsjoin.vocabulary import NOISE
 
 POINT_BYTES = 25
 """Bytes of :class:`AllPoints` for each point, its id included."""

@@ -10,10 +10,10 @@ from epsjoin.kernels.arrays import Ints
 from epsjoin.kernels.cluster.density import EndPairs, find_nearest_cores
 from epsjoin.local.arguments import check_points
 from epsjoin.local.cluster.dbscan import Dbscan, check_dbscan
-from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.join.arrays import iter_join
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.progress import ProgressArgument
+from epsjoin.vocabulary import NOISE
 
 
 def predict_clusters(

@@ -12,12 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsjoin.kernels.arrays import Bools, Ints
-from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.compare.moves import Links, Moves, first_of, take
 from epsjoin.local.compare.names import Names
-
-EVENTS = ("born", "split", "split_off", "merged", "dissolved", "gone", "grown", "shrunk")
-"""What may happen to a cluster, in the order in which it is listed."""
+from epsjoin.vocabulary import NOISE
 
 MIN_PIECE, MAX_PIECES = 2, 10
 """Minimum number of records of a piece, or by which a cluster has grown or shrunk; maximum number of such

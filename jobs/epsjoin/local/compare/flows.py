@@ -9,7 +9,7 @@ import numpy as np
 
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.kernels.ids import IdIndex, rows_of
-from epsjoin.local.cluster.from_pairs import NOISE
+from epsjoin.vocabulary import NOISE
 
 
 class Flows(NamedTuple):

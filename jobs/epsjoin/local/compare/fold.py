@@ -23,11 +23,11 @@ from itertools import chain, count
 import numpy as np
 
 from epsjoin.kernels.arrays import Bools, Ints
-from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.compare.events import Events, find_events, to_events
 from epsjoin.local.compare.flows import Flows
 from epsjoin.local.compare.moves import Moves, add_at, first_of, take
 from epsjoin.local.compare.names import Cores, Named, Names
+from epsjoin.vocabulary import NOISE
 
 
 def name_run(

@@ -12,11 +12,11 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.kernels.ids import IdIndex, index_ids
 from epsjoin.local.arguments import bool_column, check_lengths, index_distinct, int_column
-from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.compare.events import Events
 from epsjoin.local.compare.flows import Flows, count_flows
 from epsjoin.local.compare.fold import name_run
 from epsjoin.local.compare.names import NOBODY, Cores, Names
+from epsjoin.vocabulary import NOISE
 
 Labelled = Sequence[npt.ArrayLike]
 """A clustering of records: their ids and labels, and which of them are core points, if that is known."""

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin.kernels.arrays import Bools, Ints
-from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.compare.flows import Flows
 from epsjoin.local.compare.names import Names
+from epsjoin.vocabulary import NOISE
 
 
 class Links(NamedTuple):

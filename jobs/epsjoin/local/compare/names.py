@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin.kernels.arrays import Bools, Ints
-from epsjoin.local.cluster.from_pairs import NOISE
+from epsjoin.vocabulary import NOISE
 
 
 class Names(NamedTuple):

@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import PathPatch, Rectangle
 from matplotlib.path import Path
 
-from epsjoin.findings import ABSENT, NOISE, OTHERS, Comparison, Findings
+from epsjoin.findings import ABSENT, OTHERS, Comparison, Findings
 from epsjoin.report import words
 from epsjoin.report.figures.figure import (
     COLOURS,
@@ -28,6 +28,7 @@ from epsjoin.report.figures.figure import (
     new_axes,
     use_style,
 )
+from epsjoin.vocabulary import NOISE
 
 End = int | str
 """An end of a flow: a name, ``NOISE``, ``ABSENT`` or ``OTHERS``."""

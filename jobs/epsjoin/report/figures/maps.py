@@ -14,7 +14,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from epsjoin.findings import NOISE, Findings, to_number
+from epsjoin.findings import Findings, to_number
 from epsjoin.report import words
 from epsjoin.report.figures.base_map import (
     MAX_MARKS,
@@ -43,6 +43,7 @@ from epsjoin.report.figures.figure import (
     use_style,
 )
 from epsjoin.report.figures.labels import Ground, Label, choose_places
+from epsjoin.vocabulary import NOISE
 
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 """A name of which eight characters are enough on a map."""

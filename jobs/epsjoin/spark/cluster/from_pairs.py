@@ -17,8 +17,6 @@ from pyspark.sql import functions as F
 
 from epsjoin.lake.arrow import pair_columns
 from epsjoin.local.cluster.from_pairs import (
-    NOISE,
-    ROLES,
     Connected,
     Degrees,
     Forest,
@@ -47,6 +45,7 @@ from epsjoin.spark.rows import (
 )
 from epsjoin.spark.shared import Shared, check_files, has_one_machine, share
 from epsjoin.spark.splits import names_of
+from epsjoin.vocabulary import NOISE, ROLES
 
 EDGE, BORDER = 0, 1
 """Kinds of rows that remain of the pairs once the core points are known."""

@@ -15,7 +15,6 @@ from epsjoin.lake.arrow import pair_columns
 from epsjoin.lake.parquet import File
 from epsjoin.lake.phases import timed
 from epsjoin.local.cluster.dbscan import cluster_rows
-from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.cluster.positions import check_ids, indexed_positions_of
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import check_n_jobs
@@ -25,6 +24,7 @@ from epsjoin.spark.join.pairs import PAIRS
 from epsjoin.spark.rows import DriverRows
 from epsjoin.spark.splits import names_of
 from epsjoin.spark.stored import StoredSlice
+from epsjoin.vocabulary import NOISE
 
 MAX_ON_DRIVER_BYTES = 2 << 30
 """Maximum number of bytes that the driver's Python process holds of points and pairs."""

@@ -23,14 +23,12 @@ import pyarrow.compute as pc
 
 from epsjoin.console import counted, say
 from epsjoin.errors import DataRefusedError, MissingSliceError, TableError, UnfitTableError
-from epsjoin.findings import CHANGES
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.lake import slices, targets, transactions
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File
-from epsjoin.local.cluster.from_pairs import NOISE
-from epsjoin.local.compare.events import EVENTS, Events
+from epsjoin.local.compare.events import Events
 from epsjoin.local.compare.flows import Flows
 from epsjoin.local.compare.fold import name_run
 from epsjoin.local.compare.names import NOBODY, Cores, Names
@@ -38,6 +36,7 @@ from epsjoin.spark.compare.changes import find_changes
 from epsjoin.spark.compare.flows import find_flows, from_rows, to_rows
 from epsjoin.spark.job import Job
 from epsjoin.spark.stored import StoredSlice
+from epsjoin.vocabulary import CHANGES, EVENTS, NOISE
 
 Files = dict[Slice, list[File]]
 """New files by the slices that they are to be, in the order of the runs."""

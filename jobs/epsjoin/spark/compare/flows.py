@@ -12,12 +12,12 @@ from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.kernels.ids import index_ids, rows_of
 from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
-from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.compare.flows import Flows, add_flows, count_flows
 from epsjoin.spark import buckets, scan
 from epsjoin.spark.buckets import Bucket
 from epsjoin.spark.compare.records import DIGESTED, digest_batches, identify, read_both
 from epsjoin.spark.job import Job
+from epsjoin.vocabulary import NOISE
 
 _LABELS = ["id", "cluster_id", "role"]
 _NONE = np.empty(0, np.int64)

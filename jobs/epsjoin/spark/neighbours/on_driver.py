@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 from epsjoin.errors import TableError
 from epsjoin.kernels.ids import IdIndex, index_ids, rows_of
 from epsjoin.lake.arrow import pair_columns, with_nulls
-from epsjoin.local.cluster.from_pairs import NOISE
 from epsjoin.local.neighbours.from_pairs import NearestOfRows, complete
 from epsjoin.local.neighbours.lof import lof_of_nearest
 from epsjoin.local.neighbours.rank import order_by_outlyingness
@@ -24,6 +23,7 @@ from epsjoin.local.sweep.sweeping import check_n_jobs
 from epsjoin.spark.neighbours.ranked import MAX_EXPLAINED, OUTLIERS, Scoring, Usual, check_near
 from epsjoin.spark.reading import Reading
 from epsjoin.spark.rows import DriverRows, Rows
+from epsjoin.vocabulary import NOISE
 
 MAX_ON_DRIVER_BYTES = 4 << 30
 """Maximum number of bytes that the driver's Python process holds, without pages of files."""

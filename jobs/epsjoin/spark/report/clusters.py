@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.contracts.trees import HEIGHT_BINS
-from epsjoin.findings import NOISE
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.buckets import Bucket, plan_buckets
@@ -22,6 +21,7 @@ from epsjoin.spark.hashes import hash_ids
 from epsjoin.spark.points import stored_reading
 from epsjoin.spark.reading import Reading
 from epsjoin.spark.stored import MAX_THREADS, StoredSlice, in_table
+from epsjoin.vocabulary import NOISE
 
 MAX_MAP_CLUSTERED = 30_000
 """Maximum number of clustered points on the map; more would hide one another."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import MissingSliceError
-from epsjoin.findings import ABSENT, CHANGES, NOISE, OTHERS, Comparison, most_telling
+from epsjoin.findings import ABSENT, OTHERS, Comparison, most_telling
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
@@ -24,6 +24,7 @@ from epsjoin.spark.report.clusters import MAX_CLUSTERS
 from epsjoin.spark.report.names import name_record, read_records
 from epsjoin.spark.report.trends import MAX_RUNS
 from epsjoin.spark.stored import StoredSlice
+from epsjoin.vocabulary import CHANGES, NOISE
 
 MAX_MARKS = 2000
 """Maximum number of records that came, went or moved on the map; chosen by the hashes of their ids."""
