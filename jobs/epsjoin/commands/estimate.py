@@ -31,7 +31,7 @@ from epsjoin.local.plan.block_planner import plan_run_in_blocks
 from epsjoin.local.plan.blocks import BlockPlan
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.planner import plan_join
-from epsjoin.local.plan.sizes import WORKER_BYTES, cuts_of, row_bytes
+from epsjoin.local.plan.sizes import WORKER_BYTES, cuts_of
 from epsjoin.local.plan.two_tables import SampledSides
 from epsjoin.params import RunParams
 from epsjoin.report import sentences
@@ -355,8 +355,7 @@ def _add_join(forecast: Forecast, sample: Sample, expectation: Expectation, eps:
         parts=plan.n_parts,
         replicas=plan.expected_stored_rows / n_rows,
         largest_part_rows=plan.expected_part_rows,
-        largest_part_bytes=WORKER_BYTES
-        + plan.expected_part_rows * (blocks.row_bytes if blocks else row_bytes(dimensions)),
+        largest_part_bytes=WORKER_BYTES + plan.expected_part_rows * plan.row_bytes,
         pair_bytes=expected.pairs * PAIR_BYTES,
         candidates=plan.expected_candidates,
         seconds_on_one_core=plan.expected_seconds,

@@ -17,6 +17,7 @@ from epsjoin.local.plan.encode import Space
 from epsjoin.local.plan.keys import CodeKey, Key, MaskKey
 from epsjoin.local.plan.own_rule import Rule
 from epsjoin.local.plan.rules import SplitRule, make_split_rule, rule_from_json
+from epsjoin.local.plan.sizes import row_bytes
 from epsjoin.local.scale import Scale, ScaledMetric
 
 
@@ -154,6 +155,11 @@ class JoinPlan:
     def expected_stored_rows(self) -> float:
         """Rows of the table ``replicas`` of a run: the replicas in all parts."""
         return self.expected_rows
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row of a part in a worker's memory."""
+        return row_bytes(self.dimensions)
 
     @property
     def expected_seconds(self) -> float:

@@ -20,8 +20,7 @@ from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.names import count_names
 from epsjoin.local.metric import get_metric
 from epsjoin.local.neighbours.from_pairs import Neighbours
-from epsjoin.local.plan.blocks import BlockPlan
-from epsjoin.local.plan.sizes import WORKER_BYTES, row_bytes
+from epsjoin.local.plan.sizes import WORKER_BYTES
 from epsjoin.local.plan.stored import read_plan
 from epsjoin.pipeline import TABLES, tables_up_to
 from epsjoin.spark.arrow import Task
@@ -209,11 +208,10 @@ def _describe_plan(row: Mapping[str, Any]) -> dict[str, Any]:
     if row["kind"] == INCREMENT:  # it has no parts
         return known
     plan = read_plan(row["plan"])
-    of_row = plan.row_bytes if isinstance(plan, BlockPlan) else row_bytes(plan.dimensions)
     return {
         **known,
         "expected_part_rows": plan.expected_part_rows,
-        "expected_worker_bytes": WORKER_BYTES + plan.expected_part_rows * of_row,
+        "expected_worker_bytes": WORKER_BYTES + plan.expected_part_rows * plan.row_bytes,
         "expected_seconds": plan.expected_seconds,
     }
 
