@@ -44,7 +44,7 @@ class LakeError(Exception):
     """The lake cannot be read from here; the message says what to do about it."""
 
 
-def list_runs(data_set: str) -> list[str]:
+def list_runs(dataset: str) -> list[str]:
     """List the runs of a data set that have a folder among its reports, newest first.
 
     Raises
@@ -52,7 +52,7 @@ def list_runs(data_set: str) -> list[str]:
     LakeError
         The lake cannot be read.
     """
-    folder = _find(data_set)
+    folder = _find(dataset)
     if folder is None:
         return []
     try:
@@ -65,7 +65,7 @@ def list_runs(data_set: str) -> list[str]:
     return sorted((run for run in found if RUN.fullmatch(run)), reverse=True)
 
 
-def read_file(data_set: str, run: str, name: str) -> bytes | None:
+def read_file(dataset: str, run: str, name: str) -> bytes | None:
     """Read a file of a run's report; return ``None`` where there is none, or the name is not allowed.
 
     Raises
@@ -75,7 +75,7 @@ def read_file(data_set: str, run: str, name: str) -> bytes | None:
     """
     if not RUN.fullmatch(run) or name not in MEDIA_TYPES:
         return None
-    file = _find(data_set, f"run={run}", name)
+    file = _find(dataset, f"run={run}", name)
     try:
         content: bytes | None = file.read_bytes() if file is not None and file.is_file() else None
     except OSError as error:
@@ -83,7 +83,7 @@ def read_file(data_set: str, run: str, name: str) -> bytes | None:
     return content
 
 
-def read_summary(data_set: str, run: str) -> dict[str, Any]:
+def read_summary(dataset: str, run: str) -> dict[str, Any]:
     """Read the summary of a run; return an empty one where none was written or it is damaged.
 
     Raises
@@ -92,13 +92,13 @@ def read_summary(data_set: str, run: str) -> dict[str, Any]:
         The lake cannot be read.
     """
     try:
-        found = json.loads(read_file(data_set, run, SUMMARY) or b"{}")
+        found = json.loads(read_file(dataset, run, SUMMARY) or b"{}")
     except ValueError:
         return {}
     return found if isinstance(found, dict) else {}
 
 
-def read_refusal(data_set: str, run: str) -> str:
+def read_refusal(dataset: str, run: str) -> str:
     """Read why the last snapshot of a run was refused; empty if it was not.
 
     Raises
@@ -106,17 +106,17 @@ def read_refusal(data_set: str, run: str) -> str:
     LakeError
         The lake cannot be read.
     """
-    return (read_file(data_set, run, REFUSAL) or b"").decode(errors="replace")
+    return (read_file(dataset, run, REFUSAL) or b"").decode(errors="replace")
 
 
-def _find(data_set: str, *names: str) -> Any:
+def _find(dataset: str, *names: str) -> Any:
     """Find a file or folder of a data set's reports; return ``None`` where the path leads over a link.
 
     Returns
     -------
     A ``Path`` in a local lake, else an ``ObjectStoragePath``, which has the same methods.
     """
-    if not DATA_SET.fullmatch(data_set):
+    if not DATA_SET.fullmatch(dataset):
         return None
     try:
         check_lake_uri(uri := find_lake_uri())
@@ -125,9 +125,9 @@ def _find(data_set: str, *names: str) -> Any:
     url = urlsplit(uri)
     if url.scheme in ("file", "local"):
         # The lake itself may be a link. Below it no path may be one: jobs write no links.
-        place = Path(unquote(url.path)).resolve().joinpath(data_set, "reports", *names)
+        place = Path(unquote(url.path)).resolve().joinpath(dataset, "reports", *names)
         return place if _is_itself(place) else None
-    return _open_object_storage(uri, url.scheme).joinpath(data_set, "reports", *names)
+    return _open_object_storage(uri, url.scheme).joinpath(dataset, "reports", *names)
 
 
 def _is_itself(path: Path) -> bool:

@@ -109,20 +109,20 @@ def show_runs(user: GetUserDep, session: SessionDep) -> HTMLResponse:
     """Show the data sets whose DAGs the user may read, with their runs, the newest first."""
     readable = get_auth_manager().get_authorized_dag_ids(user=user, method="GET", session=session)
     ours = session.scalars(select(DagTag.dag_id).where(DagTag.name == TAG))
-    found = (_read_data_set(name, MAX_RUNS_OF_EACH) for name in sorted(readable.intersection(ours)))
-    data_sets = [data_set for data_set in found if data_set is not None]
-    data_sets.sort(key=lambda data_set: data_set.rows[0][0], reverse=True)
+    found = (_read_dataset(name, MAX_RUNS_OF_EACH) for name in sorted(readable.intersection(ours)))
+    datasets = [dataset for dataset in found if dataset is not None]
+    datasets.sort(key=lambda dataset: dataset.rows[0][0], reverse=True)
     of_what = "data sets whose DAGs you may read"
-    return HTMLResponse(_render(heading="Reports", data_sets=data_sets, of_what=of_what))
+    return HTMLResponse(_render(heading="Reports", datasets=datasets, of_what=of_what))
 
 
 @app.get("/dags/{dag_id}")
 def show_runs_of_dag(dag_id: str, session: SessionDep) -> HTMLResponse:
     """Show the runs of one data set, the newest first."""
     _refuse_foreign_dag(dag_id, session)
-    data_set = _read_data_set(dag_id, MAX_RUNS)
-    data_sets = [] if data_set is None else [data_set]
-    return HTMLResponse(_render(heading="Reports", data_sets=data_sets, of_what=dag_id, root=".."))
+    dataset = _read_dataset(dag_id, MAX_RUNS)
+    datasets = [] if dataset is None else [dataset]
+    return HTMLResponse(_render(heading="Reports", datasets=datasets, of_what=dag_id, root=".."))
 
 
 @app.get("/runs/{dag_id}/{run_id}")
@@ -173,25 +173,25 @@ def explain_lake_error(_: Request, error: LakeError) -> Response:
     return HTMLResponse(_render(heading="No lake", message=str(error)), status_code=503)
 
 
-def _send_file(data_set: str, run: str, name: str) -> Response:
-    content = report_files.read_file(data_set, run, name)
+def _send_file(dataset: str, run: str, name: str) -> Response:
+    content = report_files.read_file(dataset, run, name)
     if content is not None:
         return Response(content, media_type=report_files.MEDIA_TYPES[name])
     if name == report_files.PAGE and report_files.RUN.fullmatch(run):
-        refusal = report_files.read_refusal(data_set, run)
+        refusal = report_files.read_refusal(dataset, run)
         if refusal:
             raise HTTPException(
-                404, f"There is no report of {data_set}, run {run}: its snapshot was refused. {refusal}"
+                404, f"There is no report of {dataset}, run {run}: its snapshot was refused. {refusal}"
             )
         raise HTTPException(
             404,
-            f"There is no report of {data_set}, run {run}. The run's last task, report, writes it; a run "
+            f"There is no report of {dataset}, run {run}. The run's last task, report, writes it; a run "
             "that was skipped, since there was no snapshot, has none.",
         )
     raise HTTPException(404, "No report has such a file.")
 
 
-def _dress(answer: Response, data_set: str, *, root: str, run_id: str | None = None) -> Response:
+def _dress(answer: Response, dataset: str, *, root: str, run_id: str | None = None) -> Response:
     """Add to a report what it needs inside Airflow: the theme, and links to the other pages.
 
     The file itself has neither, so that it can be sent to somebody who has no Airflow. What is replaced
@@ -203,7 +203,7 @@ def _dress(answer: Response, data_set: str, *, root: str, run_id: str | None = N
     run_id : the DAG run that the page links to; none if ``None``.
     """
     links = _TEMPLATES.get_template("report_links.html.j2").render(
-        root=root, data_set=data_set, run_id=None if run_id is None else quote(run_id, safe="")
+        root=root, dataset=dataset, run_id=None if run_id is None else quote(run_id, safe="")
     )
     page = bytes(answer.body)
     page = page.replace(b"<head>", f"<head>\n<script>{THEME}</script>".encode(), 1)
@@ -211,7 +211,7 @@ def _dress(answer: Response, data_set: str, *, root: str, run_id: str | None = N
     return Response(page, media_type=answer.media_type)
 
 
-def _read_data_set(name: str, max_runs: int) -> DataSet | None:
+def _read_dataset(name: str, max_runs: int) -> DataSet | None:
     """Read the newest runs of a data set; return ``None`` if no run has a report."""
     runs = report_files.list_runs(name)
     if not runs:
@@ -297,14 +297,14 @@ _TEMPLATES.filters.update(
 def _render(
     *,
     heading: str,
-    data_sets: list[DataSet] | None = None,
+    datasets: list[DataSet] | None = None,
     of_what: str = "",
     message: str = "",
     root: str = ".",
 ) -> str:
     return _TEMPLATES.get_template("report_pages.html.j2").render(
         heading=heading,
-        data_sets=data_sets,
+        datasets=datasets,
         of_what=of_what,
         message=message,
         root=root,

@@ -49,14 +49,14 @@ CRON = {
 PAGES = sorted((REPOSITORY / "dags").glob("*.py"))
 PLUGINS = sorted((REPOSITORY / "plugins").glob("**/*.py"))
 every_task = pytest.mark.parametrize(
-    ("data_set", "job"), [(data_set, job) for data_set, chain in CHAIN_OF.items() for job in jobs_of(chain)]
+    ("dataset", "job"), [(dataset, job) for dataset, chain in CHAIN_OF.items() for job in jobs_of(chain)]
 )
-every_matched = pytest.mark.parametrize(("data_set", "other"), MATCHED.items())
-every_dag = pytest.mark.parametrize("data_set", DATA_SETS)
+every_matched = pytest.mark.parametrize(("dataset", "other"), MATCHED.items())
+every_dag = pytest.mark.parametrize("dataset", DATA_SETS)
 
 
-def task_of(dag_bag: DagBag, data_set: str, job: str) -> SparkJobOperator:
-    task = dag_bag.dags[data_set].task_dict[job]
+def task_of(dag_bag: DagBag, dataset: str, job: str) -> SparkJobOperator:
+    task = dag_bag.dags[dataset].task_dict[job]
     assert isinstance(task, SparkJobOperator), f"{job} is not a SparkJobOperator: use plugins/spark_job.py"
     return task
 
@@ -104,11 +104,11 @@ def test_plugins_folder__offers_no_dag_modules_as_plugins() -> None:
 
 
 @every_dag
-def test_dag__is_the_chain_of_the_design(dag_bag: DagBag, data_set: str) -> None:
-    tasks = dag_bag.dags[data_set].tasks
+def test_dag__is_the_chain_of_the_design(dag_bag: DagBag, dataset: str) -> None:
+    tasks = dag_bag.dags[dataset].tasks
     edges = {(task.task_id, after) for task in tasks for after in task.downstream_task_ids}
     of_trees = {("merge_join", "refine"), ("refine", "cluster")}
-    joined = of_trees if CHAIN_OF[data_set] == "trees" else {("merge_join", "cluster")}
+    joined = of_trees if CHAIN_OF[dataset] == "trees" else {("merge_join", "cluster")}
     assert edges == {
         ("ingest", "quality_input"),
         ("quality_input", "fit_epsilon"),
@@ -123,10 +123,10 @@ def test_dag__is_the_chain_of_the_design(dag_bag: DagBag, data_set: str) -> None
 
 
 @every_dag
-def test_dag__refines_candidates_if_the_metric_of_its_contract_is_of_trees(data_set: str) -> None:
-    contract = yaml.safe_load((REPOSITORY / "data_contracts" / f"{data_set}.odcs.yaml").read_text())
+def test_dag__refines_candidates_if_the_metric_of_its_contract_is_of_trees(dataset: str) -> None:
+    contract = yaml.safe_load((REPOSITORY / "data_contracts" / f"{dataset}.odcs.yaml").read_text())
     custom = {each["property"]: each["value"] for each in contract["customProperties"]}
-    assert (CHAIN_OF[data_set] == "trees") == (custom["metric"] == "tree_edit")
+    assert (CHAIN_OF[dataset] == "trees") == (custom["metric"] == "tree_edit")
 
 
 @pytest.mark.parametrize("more", [{"match_with": "other"}, {"approve_within": timedelta(days=1)}])
@@ -155,9 +155,9 @@ def test_dag__refuses_a_name_and_a_date_with_which_every_run_would_fail(
 
 @every_matched
 def test_dag_of_two_data_sets__takes_both_in_and_matches_them(
-    dag_bag: DagBag, data_set: str, other: str
+    dag_bag: DagBag, dataset: str, other: str
 ) -> None:
-    tasks = dag_bag.dags[data_set].tasks
+    tasks = dag_bag.dags[dataset].tasks
     edges = {(task.task_id, after) for task in tasks for after in task.downstream_task_ids}
     assert edges == {
         ("ingest", "quality_input"),
@@ -170,27 +170,27 @@ def test_dag_of_two_data_sets__takes_both_in_and_matches_them(
     assert set(jobs_of("match")) == {task.task_id.removesuffix(f"_{other}") for task in tasks}
     for task in tasks:
         assert isinstance(task, SparkJobOperator)
-        assert task.dataset == (other if task.task_id.endswith(other) else data_set)
+        assert task.dataset == (other if task.task_id.endswith(other) else dataset)
         assert task.doc_md
         assert task.trigger_rule == "all_success", "a year that one catalogue lacks is skipped"
-    match = task_of(dag_bag, data_set, "match")
-    assert [asset.name for asset in match.outlets] == [f"{data_set}/{table}" for table in STAGES["matches"]]
-    assert {asset.name for asset in match.inlets} == {f"{data_set}/points", f"{other}/points"}
+    match = task_of(dag_bag, dataset, "match")
+    assert [asset.name for asset in match.outlets] == [f"{dataset}/{table}" for table in STAGES["matches"]]
+    assert {asset.name for asset in match.inlets} == {f"{dataset}/points", f"{other}/points"}
 
 
 @every_matched
-def test_dag_of_two_data_sets__is_as_their_contracts_say(dag_bag: DagBag, data_set: str, other: str) -> None:
+def test_dag_of_two_data_sets__is_as_their_contracts_say(dag_bag: DagBag, dataset: str, other: str) -> None:
     custom = {}
-    for name in (data_set, other):
+    for name in (dataset, other):
         contract = yaml.safe_load((REPOSITORY / "data_contracts" / f"{name}.odcs.yaml").read_text())
         custom[name] = {each["property"]: each["value"] for each in contract["customProperties"]}
-        assert dag_bag.dags[data_set].timetable.summary == CRON[custom[name]["interval"]]
-    assert custom[data_set]["match"]["with"] == other
+        assert dag_bag.dags[dataset].timetable.summary == CRON[custom[name]["interval"]]
+    assert custom[dataset]["match"]["with"] == other
 
 
 @every_dag
-def test_dag__starts_at_a_fixed_date_without_catching_up(dag_bag: DagBag, data_set: str) -> None:
-    dag = dag_bag.dags[data_set]
+def test_dag__starts_at_a_fixed_date_without_catching_up(dag_bag: DagBag, dataset: str) -> None:
+    dag = dag_bag.dags[dataset]
     assert dag.start_date is not None, "give start_date a date: runs are named by it"
     assert dag.start_date < datetime(2026, 1, 1, tzinfo=UTC), "start_date must not move with the clock"
     assert dag.catchup is False, "catchup=False: old snapshots are back-filled on purpose"
@@ -200,10 +200,10 @@ def test_dag__starts_at_a_fixed_date_without_catching_up(dag_bag: DagBag, data_s
 
 
 @every_dag
-def test_dag__has_the_interval_of_its_contract(dag_bag: DagBag, data_set: str) -> None:
-    contract = yaml.safe_load((REPOSITORY / "data_contracts" / f"{data_set}.odcs.yaml").read_text())
+def test_dag__has_the_interval_of_its_contract(dag_bag: DagBag, dataset: str) -> None:
+    contract = yaml.safe_load((REPOSITORY / "data_contracts" / f"{dataset}.odcs.yaml").read_text())
     interval = next(p["value"] for p in contract["customProperties"] if p["property"] == "interval")
-    timetable = dag_bag.dags[data_set].timetable
+    timetable = dag_bag.dags[dataset].timetable
     assert isinstance(timetable, IntervalTimetable), "other timetables take a run by hand for any day"
     assert timetable.summary == CRON[interval], (
         f"the contract says {interval}: the schedule must be {CRON[interval]!r}"
@@ -235,18 +235,18 @@ def test_scheduled_runs__are_named_by_the_start_of_their_interval(dag_bag: DagBa
 
 
 @every_dag
-def test_dag_page__says_what_to_do_when_it_fails(dag_bag: DagBag, data_set: str) -> None:
-    page = dag_bag.dags[data_set].doc_md or ""
+def test_dag_page__says_what_to_do_when_it_fails(dag_bag: DagBag, dataset: str) -> None:
+    page = dag_bag.dags[dataset].doc_md or ""
     for code in (1, *REFUSALS, 5):
         assert re.search(rf"^\| {code}\b", page, re.MULTILINE), f"the page must explain exit code {code}"
-    for word in ("quarantine", "Clear", "backfill create", "logical date", f"bin/airflow run {data_set}"):
+    for word in ("quarantine", "Clear", "backfill create", "logical date", f"bin/airflow run {dataset}"):
         assert word in page, f"the page must say something about {word!r}"
     assert "{" not in page, "a placeholder was left open"
 
 
 @every_task
-def test_task__keeps_the_house_rules(dag_bag: DagBag, data_set: str, job: str) -> None:
-    task = task_of(dag_bag, data_set, job)
+def test_task__keeps_the_house_rules(dag_bag: DagBag, dataset: str, job: str) -> None:
+    task = task_of(dag_bag, dataset, job)
     assert (task.retries or 0) >= 2, "retries=2: machines and networks break"
     assert task.retry_exponential_backoff >= 2, (
         "retry_exponential_backoff is a factor; True means 1, no growth"
@@ -269,12 +269,12 @@ def test_task__keeps_the_house_rules(dag_bag: DagBag, data_set: str, job: str) -
 
 
 @every_dag
-def test_gates__look_at_the_tables_that_are_there(dag_bag: DagBag, data_set: str) -> None:
+def test_gates__look_at_the_tables_that_are_there(dag_bag: DagBag, dataset: str) -> None:
     for job in GATES:
-        task = task_of(dag_bag, data_set, job)
+        task = task_of(dag_bag, dataset, job)
         assert task.application_args
         assert task.application_args[-2:] == ["--stage", job.removeprefix("quality_")]
-        assert [asset.name for asset in task.outlets] == [f"{data_set}/quality"]
+        assert [asset.name for asset in task.outlets] == [f"{dataset}/quality"]
 
 
 def test_pools__are_those_that_tasks_name(dag_bag: DagBag) -> None:
@@ -285,26 +285,24 @@ def test_pools__are_those_that_tasks_name(dag_bag: DagBag) -> None:
 
 @every_task
 def test_outlets__are_the_tables_that_the_pipeline_says_the_job_writes(
-    dag_bag: DagBag, data_set: str, job: str
+    dag_bag: DagBag, dataset: str, job: str
 ) -> None:
     """DAG files import nothing of ours, so that the plugin says again what ``pipeline.py`` declares."""
-    chain = CHAIN_OF[data_set]
+    chain = CHAIN_OF[dataset]
     own = [table for table in tables_of(job, chain) if TABLES[table].written_by != ANY_JOB]
-    written = [asset.name for asset in task_of(dag_bag, data_set, job).outlets]
-    assert written == [f"{data_set}/{table}" for table in own or ["report"]], (
-        "writes and pipeline.py disagree"
-    )
+    written = [asset.name for asset in task_of(dag_bag, dataset, job).outlets]
+    assert written == [f"{dataset}/{table}" for table in own or ["report"]], "writes and pipeline.py disagree"
 
 
 @every_dag
 def test_assets__are_named_by_data_set_and_table_in_a_group_of_the_data_set(
-    dag_bag: DagBag, data_set: str
+    dag_bag: DagBag, dataset: str
 ) -> None:
-    task = task_of(dag_bag, data_set, "merge_join")
+    task = task_of(dag_bag, dataset, "merge_join")
     assets = [*task.inlets, *task.outlets]
     assert [(asset.name, asset.uri, asset.group) for asset in assets] == [
-        (f"{data_set}/{table}", f"epsjoin://{data_set}/{table}", data_set)
-        for table in ("join_plan", "replicas", joined_table(CHAIN_OF[data_set]))
+        (f"{dataset}/{table}", f"epsjoin://{dataset}/{table}", dataset)
+        for table in ("join_plan", "replicas", joined_table(CHAIN_OF[dataset]))
     ]
 
 
@@ -316,10 +314,10 @@ def made_from(table: str) -> set[str]:
 
 @every_task
 def test_inlets__are_what_the_pipeline_says_the_tables_are_made_from(
-    dag_bag: DagBag, data_set: str, job: str
+    dag_bag: DagBag, dataset: str, job: str
 ) -> None:
-    read = [asset.name.removeprefix(f"{data_set}/") for asset in task_of(dag_bag, data_set, job).inlets]
-    chain = CHAIN_OF[data_set]
+    read = [asset.name.removeprefix(f"{dataset}/") for asset in task_of(dag_bag, dataset, job).inlets]
+    chain = CHAIN_OF[dataset]
     jobs = jobs_of(chain)
     before = [table for earlier in jobs[: jobs.index(job)] for table in tables_of(earlier, chain)]
     own = [table for table in tables_of(job, chain) if TABLES[table].written_by != ANY_JOB]
@@ -338,26 +336,26 @@ def test_inlets__are_what_the_pipeline_says_the_tables_are_made_from(
 
 @every_dag
 def test_lineage__leads_from_the_source_to_the_report_through_every_table(
-    dag_bag: DagBag, data_set: str
+    dag_bag: DagBag, dataset: str
 ) -> None:
-    tasks = [task_of(dag_bag, data_set, job) for job in jobs_of(CHAIN_OF[data_set])]
+    tasks = [task_of(dag_bag, dataset, job) for job in jobs_of(CHAIN_OF[dataset])]
     read = {asset.name for task in tasks for asset in task.inlets}
     written = {asset.name for task in tasks for asset in task.outlets}
-    assert read - written == {f"{data_set}/source"}
-    assert written - read == {f"{data_set}/report"}
+    assert read - written == {f"{dataset}/source"}
+    assert written - read == {f"{dataset}/report"}
     for job in ("merge_join", "cluster", "outliers"):
-        inlets = {asset.name for asset in task_of(dag_bag, data_set, job).inlets}
-        before = task_of(dag_bag, data_set, job).upstream_task_ids
+        inlets = {asset.name for asset in task_of(dag_bag, dataset, job).inlets}
+        before = task_of(dag_bag, dataset, job).upstream_task_ids
         assert any(
             asset.name in inlets
             for upstream in before
-            for asset in task_of(dag_bag, data_set, upstream).outlets
+            for asset in task_of(dag_bag, dataset, upstream).outlets
         ), f"{job} reads nothing of the task before it"
 
 
 @every_dag
-def test_params__are_a_checked_form(dag_bag: DagBag, data_set: str) -> None:
-    params = dag_bag.dags[data_set].params
+def test_params__are_a_checked_form(dag_bag: DagBag, dataset: str) -> None:
+    params = dag_bag.dags[dataset].params
     assert set(params) == set(RUN_PARAMS)
     for name in params:
         param = params.get_param(name)

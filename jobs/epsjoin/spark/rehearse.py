@@ -42,14 +42,14 @@ NAME = "rehearsal"
 def rehearse() -> int:
     """Run every step of ``STEPS`` in this session, and return the first exit code that is not 0."""
     with tempfile.TemporaryDirectory(prefix="epsjoin-rehearsal-") as scratch:
-        contracts = write_data_set(Path(scratch))
+        contracts = write_dataset(Path(scratch))
         arguments = ["--lake", Path(scratch, "lake").as_uri(), "--contracts", str(contracts)]
         arguments += ["--dataset", NAME, "--run", "2000-01-01"]
         codes = (run_job(name, step, arguments) for name, step in STEPS.items())
         return next((code for code in codes if code), 0)
 
 
-def write_data_set(folder: Path) -> Path:
+def write_dataset(folder: Path) -> Path:
     """Write the points and their contract into a folder; return the folder of the contracts."""
     contracts = folder / "data_contracts"
     shutil.copytree(CONTRACTS / "tables", contracts / "tables")

@@ -8,7 +8,7 @@ import time
 import numpy as np
 
 from .claims import Claim, Line, Picture, Result, Table
-from .grids import data_sets
+from .grids import datasets
 from .stack_merge import merge_rows, sweep
 
 K, MSL = 3, 2
@@ -19,7 +19,7 @@ ALL_EPS = tuple(round(1e-3 * step, 6) for step in range(1, 11))
 
 def reference_points(n: int = 100_000, rounds: int = 5) -> Result:
     """Pairs and seconds with and without the reference point method, over eps."""
-    points = data_sets(n)["CAD"].make()
+    points = datasets(n)["CAD"].make()
     sweep(merge_rows(points[:1000], 1e-3, K, MSL), 1e-3)  # compiles
     found = [_both(points, eps, rounds) for eps in ALL_EPS]
     pairs, reports = ([each[i] for each in found] for i in (0, 1))

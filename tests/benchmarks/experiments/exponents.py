@@ -15,7 +15,7 @@ from .. import sets
 from .claims import Claim, Line, Picture, Result, Table, short
 from .cost_model import expected_work
 from .counting import Cubes, count_work, cubes_of
-from .grids import data_sets
+from .grids import datasets
 
 P_OF_TEXT = {"CAD": 2.9, "CH": 3.8, "CM": 6.4, "CT": 5.7}
 SAMPLES = {"CAD": 10_000, "CT": 6_870, "CM": 6_804, "CH": 10_000}
@@ -29,7 +29,7 @@ NORMS = ("euclidean", "manhattan", "chebyshev")
 
 @cache
 def law(name: str, rows: int, metric: str = "euclidean") -> EpsilonFit:
-    points = uniform_9() if name == "uniform 9-d" else data_sets()[name].make()
+    points = uniform_9() if name == "uniform 9-d" else datasets()[name].make()
     return fit_epsilon(points, metric, sample_rows=rows)
 
 
@@ -38,7 +38,7 @@ uniform_9 = partial(sets.uniform, 50_000, 9)
 
 def laws() -> Result:
     """Figures 3.31 and 3.32, and the table of exponents."""
-    names = [*data_sets(), "uniform 9-d"]
+    names = [*datasets(), "uniform 9-d"]
     fits = {name: law(name, 20_000) for name in names}
     small = {name: law(name, 2_000) for name in names}
     rows, lines = [], []
@@ -73,7 +73,7 @@ def laws() -> Result:
             Claim(
                 "the exponent is below the number of dimensions",
                 "; ".join(f"{r[0]}: {r[2]} of {r[5]}" for r in rows[:4]),
-                all(fits[name].exponent < fits[name].sample.shape[1] for name in data_sets()),
+                all(fits[name].exponent < fits[name].sample.shape[1] for name in datasets()),
                 True,
             ),
             Claim(
@@ -111,7 +111,7 @@ def laws() -> Result:
 
 def _claim_of_norms() -> Claim:
     """The text's second invariance: P is one number for all L_p."""
-    of = {name: [law(name, 20_000, metric).power_law for metric in NORMS] for name in data_sets()}
+    of = {name: [law(name, 20_000, metric).power_law for metric in NORMS] for name in datasets()}
     meet = [
         max(each.interval_low for each in fits) <= min(each.interval_high for each in fits)
         for fits in of.values()
@@ -255,7 +255,7 @@ def models() -> Result:
 
 
 def _sample(name: str) -> Floats:
-    points = data_sets()[name].make()
+    points = datasets()[name].make()
     return points[np.sort(np.random.default_rng(0).choice(len(points), SAMPLES[name], replace=False))]
 
 

@@ -11,7 +11,7 @@ from epsjoin import self_join
 
 from .claims import Claim, Line, Picture, Result, Table, within
 from .counting import cubes_of
-from .grids import ALL_K, ALL_MSL, MAX_ROWS_PER_POINT, data_sets, grid_of, rules
+from .grids import ALL_K, ALL_MSL, MAX_ROWS_PER_POINT, datasets, grid_of, rules
 from .stack_merge import seconds_of
 
 Seconds = dict[tuple[int, int], float]
@@ -19,7 +19,7 @@ Seconds = dict[tuple[int, int], float]
 
 def time_grid(name: str, n: int | None, eps: float = 1e-3) -> tuple[Seconds, int]:
     """Seconds of all rules, infinity where one is refused, and the pairs, which are those of every rule."""
-    points = data_sets(n)[name].make()
+    points = datasets(n)[name].make()
     grid = grid_of(name, n, eps)
     seconds_of(points[:1000], eps, 1, 1)  # compiles
     found, pairs = {}, set()
@@ -39,7 +39,7 @@ FAR_MSL = (6, 7)
 
 def _time_far(name: str, n: int | None, msl: int, eps: float = 1e-3) -> float:
     """Seconds of the largest k; infinity where the rule makes too many rows."""
-    points = data_sets(n)[name].make()
+    points = datasets(n)[name].make()
     if cubes_of(points, eps).is_too_many(ALL_K[-1], msl, MAX_ROWS_PER_POINT):
         return float("inf")
     return seconds_of(points, eps, ALL_K[-1], msl)[0]
@@ -47,7 +47,7 @@ def _time_far(name: str, n: int | None, msl: int, eps: float = 1e-3) -> float:
 
 def _claim_of_default(n: int | None, cad: Seconds, eps: float = 1e-3) -> Claim:
     """How long the sweep of the library takes, for which k and msl do not count: no rule is given."""
-    points = data_sets(n)["CAD"].make()
+    points = datasets(n)["CAD"].make()
     self_join(points[:1000], eps)  # compiles
     start = time.process_time()
     self_join(points, eps)
@@ -63,7 +63,7 @@ def _claim_of_default(n: int | None, cad: Seconds, eps: float = 1e-3) -> Claim:
 
 def times(n: int | None = None) -> Result:
     """Figures 3.12 to 3.16: seconds over k and msl."""
-    both = {name: time_grid(name, n) for name in data_sets(n)}
+    both = {name: time_grid(name, n) for name in datasets(n)}
     found = {name: seconds for name, (seconds, _) in both.items()}
     far = {name: [_time_far(name, n, msl) for msl in FAR_MSL] for name in ("CT", "CM", "CH")}
     return Result(

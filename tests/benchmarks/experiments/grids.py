@@ -28,7 +28,7 @@ class Data(NamedTuple):
     make: Callable[[], Floats]
 
 
-def data_sets(n: int | None = None) -> dict[str, Data]:
+def datasets(n: int | None = None) -> dict[str, Data]:
     """The four sets; with ``n``, the first rows of each."""
     made = (
         Data("CAD", "a surface in 16 dimensions", partial(sets.cad, 200_000 if n is None else n, noise=1e-4)),
@@ -68,7 +68,7 @@ def count_grid(points: Floats, eps: float, decisions: str = "global") -> Grid:
 
 @cache
 def grid_of(name: str, n: int | None, eps: float = 1e-3, decisions: str = "global") -> Grid:
-    return count_grid(data_sets(n)[name].make(), eps, decisions)
+    return count_grid(datasets(n)[name].make(), eps, decisions)
 
 
 def curves(grid: Grid, of: Callable[[Work], float]) -> list[Line]:
@@ -97,9 +97,9 @@ def most_saved(grid: Grid) -> tuple[float, int, int]:
 
 def counts(n: int | None = None) -> Result:
     """Figures 3.17 to 3.28: comparisons, rows, the largest area."""
-    grids = {name: grid_of(name, n) for name in data_sets(n)}
+    grids = {name: grid_of(name, n) for name in datasets(n)}
     inside = grid_of("CAD", n, decisions="inside")
-    rows = {name: len(data_sets(n)[name].make()) for name in grids}
+    rows = {name: len(datasets(n)[name].make()) for name in grids}
     pictures = [
         Picture(
             f"fig3.{first + number}",
@@ -117,7 +117,7 @@ def counts(n: int | None = None) -> Result:
     ]
     tables = [
         Table(
-            _caption(data_sets(n)[name], rows[name]),
+            _caption(datasets(n)[name], rows[name]),
             ["k", *(f"msl = {msl}" for msl in ALL_MSL)],
             [[str(k), *(_cell(grid[k, msl]) for msl in ALL_MSL)] for k in ALL_K],
         )

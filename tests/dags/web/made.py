@@ -38,8 +38,8 @@ DAG_RUNS = {
 """Runs of the DAG beacons: id and logical date."""
 
 
-def write_report(lake: Path, data_set: str, run: str, summary: dict[str, Any] | str | None = None) -> Path:
-    folder = lake / data_set / "reports" / f"run={run}"
+def write_report(lake: Path, dataset: str, run: str, summary: dict[str, Any] | str | None = None) -> Path:
+    folder = lake / dataset / "reports" / f"run={run}"
     folder.mkdir(parents=True)
     (folder / "report.html").write_text(PAGE.format(run))
     for name in report_files.MEDIA_TYPES:

@@ -66,8 +66,8 @@ def test_reports__are_shown_to_those_who_may_read_the_runs_of_their_dag(
 
     monkeypatch.setattr(SimpleAuthManager, "is_authorized_dag", wells_alone)
     monkeypatch.setattr(SimpleAuthManager, "get_authorized_dag_ids", lambda *_, **__: {"wells"})
-    for data_set in ("beacons", "wells"):
-        write_report(lake, data_set, RUN)
+    for dataset in ("beacons", "wells"):
+        write_report(lake, dataset, RUN)
     listed = viewer.get(f"{PREFIX}/")
     assert "wells" in listed.text
     assert "beacons" not in listed.text
@@ -209,7 +209,7 @@ def test_no_path__brings_to_the_database_what_some_refuse(airflow_app: FastAPI, 
 
 
 @pytest.mark.parametrize(
-    ("data_set", "run", "name"),
+    ("dataset", "run", "name"),
     [
         ("../outside", RUN, "report.html"),
         ("beacons/../../outside", RUN, "report.html"),
@@ -220,11 +220,11 @@ def test_no_path__brings_to_the_database_what_some_refuse(airflow_app: FastAPI, 
         ("beacons", RUN, "{outside}/reports/run=2023-06-01/report.html"),
     ],
 )
-def test_read__knows_no_separators(guarded: Path, data_set: str, run: str, name: str) -> None:
+def test_read__knows_no_separators(guarded: Path, dataset: str, run: str, name: str) -> None:
     outside = guarded.parent / "outside"
-    data_set, name = (text.format(outside=outside) for text in (data_set, name))
-    assert Path(guarded, data_set, "reports", f"run={run}", name).is_file(), "there must be something to read"
-    assert report_files.read_file(data_set, run, name) is None
+    dataset, name = (text.format(outside=outside) for text in (dataset, name))
+    assert Path(guarded, dataset, "reports", f"run={run}", name).is_file(), "there must be something to read"
+    assert report_files.read_file(dataset, run, name) is None
 
 
 def test_links__are_not_followed_out_of_the_reports(viewer: TestClient, guarded: Path) -> None:
@@ -239,11 +239,11 @@ def test_links__are_not_followed_out_of_the_reports(viewer: TestClient, guarded:
     (reports / "run=2020-02-01" / "run.json").symlink_to(outside / "reports" / f"run={RUN}" / "report.html")
     (reports / "run=2020-03-01").mkdir()
     (reports / "run=2020-03-01" / "report.html").symlink_to("report.html")
-    for data_set, run in [("wells", RUN), ("beacons", "2020-01-01"), ("beacons", "2020-02-01")]:
-        place = guarded / data_set / "reports" / f"run={run}" / "report.html"
+    for dataset, run in [("wells", RUN), ("beacons", "2020-01-01"), ("beacons", "2020-02-01")]:
+        place = guarded / dataset / "reports" / f"run={run}" / "report.html"
         assert place.read_text() == OUTSIDE, "there must be something to read"
-        answer = viewer.get(f"{PREFIX}/reports/{data_set}/{run}/report.html")
-        assert answer.status_code == 404, (data_set, run)
+        answer = viewer.get(f"{PREFIX}/reports/{dataset}/{run}/report.html")
+        assert answer.status_code == 404, (dataset, run)
         assert OUTSIDE not in answer.text
     assert viewer.get(f"{PREFIX}/reports/beacons/2020-03-01/report.html").status_code == 404, "to itself"
     listed = viewer.get(f"{PREFIX}/")
