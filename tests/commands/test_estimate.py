@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from epsjoin.commands import cli, forecast
-from epsjoin.contracts.sources import load_source
-from epsjoin.errors import TableError
-from epsjoin.lake import parquet, sample, slices, targets, transactions
-from epsjoin.lake.arrow import to_binary
-from epsjoin.lake.lake import Lake, Slice
-from epsjoin.lake.schemas import parse_ddl
+from epsjoin.lake.lake import Lake
 from epsjoin.local.join.arrays import join, self_join
 from epsjoin.local.plan.cuts import Cuts
+from tests.lake.landmarks import small_lake, square
 
-REPO = Path(__file__).resolve().parents[2]
-SKIN = REPO / "tests" / "data" / "vectors" / "adbench_33_skin.csv.gz"
-
-
-def square(n: int = 4000) -> np.ndarray:
-    return np.random.default_rng(7).random((n, 2))
+SKIN = Path(__file__).parents[1] / "data" / "vectors" / "adbench_33_skin.csv.gz"
 
 
 @pytest.fixture
@@ -300,28 +289,6 @@ def test_time__has_a_class(seconds: float, word: str) -> None:
     assert forecast.choose_time_unit(seconds)[0] == word
 
 
-def small_lake(tmp_path: Path) -> Lake:
-    """The landmarks' contract, 3,000 points of it in two files and several row groups."""
-    contracts = tmp_path / "data_contracts"
-    shutil.copytree(REPO / "data_contracts", contracts)
-    source = load_source(contracts, "landmarks")
-    lake = Lake((tmp_path / "lake").as_uri(), contracts, source)
-    points, ids = square(3000), np.arange(3000)
-    into = targets.target_of(lake, Slice("points", "2023-01-01"))
-    files = []
-    for rows in np.array_split(ids, 2):
-        groups = np.array_split(rows, 5)
-        lon, lat = points.T
-        files.append(
-            into.write(
-                pa.table({"id": g, "lon": lon[g], "lat": lat[g], "point": to_binary(points[g])})
-                for g in groups
-            )
-        )
-    transactions.commit(lake, {Slice("points", "2023-01-01"): [file for file in files if file is not None]})
-    return lake
-
-
 def of_lake(lake: Lake) -> list[str]:
     where = ["--lake", lake.uri, "--contracts", str(lake.contracts)]
     return [*where, "--dataset", "landmarks", "--run", "2023-01-01"]
@@ -351,52 +318,3 @@ def test_estimate__of_a_lake_without_the_run_says_what_to_run(
     code, _, err = ask(capsys, *of_lake(lake)[:-1], "2024-01-01")
     assert code == 3
     assert "points has no slice of run 2024-01-01; run ingest for it first" in err
-
-
-def test_sample_stored__is_uniform_and_reads_only_the_row_groups_it_needs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(targets, "ROW_GROUP_BYTES", 1)  # a row group for each batch of 300 rows
-    lake = small_lake(tmp_path)
-    taken = np.zeros(3000)
-    for seed in range(60):
-        ids, points = sample.sample_stored(lake, "2023-01-01", 300, seed)
-        np.testing.assert_array_equal(points, square(3000)[ids])
-        assert (np.diff(ids) > 0).all()
-        assert len(ids) == 300
-        taken[ids] += 1
-    assert abs(taken.reshape(10, 300).mean(axis=1) - 6).max() < 1
-    np.testing.assert_array_equal(sample.sample_stored(lake, "2023-01-01", 5000, 0)[0], np.arange(3000))
-
-    read: list[int] = []
-    read_row_group = pq.ParquetFile.read_row_group
-
-    def counted(self: pq.ParquetFile, i: int, **options: Any) -> pa.Table:
-        read.append(i)
-        return read_row_group(self, i, **options)
-
-    monkeypatch.setattr(pq.ParquetFile, "read_row_group", counted)
-    ids, _ = sample.sample_stored(lake, "2023-01-01", 3, 1)
-    assert len(read) == len(np.unique(ids // 300)) <= 3
-
-
-def test_batches__are_brought_together_in_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def row_groups(lake: Lake) -> list[int]:
-        folder = Path(lake.location("points").removeprefix("file://"))
-        files = slices.files_of(lake, Slice("points", "2023-01-01"))
-        return [pq.read_metadata(folder / file.path).num_row_groups for file in files]
-
-    (tmp_path / "small").mkdir()
-    (tmp_path / "large").mkdir()
-    monkeypatch.setattr(targets, "ROW_GROUP_BYTES", 1)
-    assert row_groups(small_lake(tmp_path / "small")) == [5, 5]
-    monkeypatch.undo()
-    assert row_groups(small_lake(tmp_path / "large")) == [1, 1]
-
-
-def test_take_rows__notices_a_file_that_is_not_as_the_log_says(tmp_path: Path) -> None:
-    lake = small_lake(tmp_path)
-    (file, *_) = slices.files_of(lake, Slice("points", "2023-01-01"))
-    other = replace(file, rows=1501)
-    with pytest.raises(TableError, match="has 1500 rows, its table's log says 1501; run ingest again"):
-        parquet.take_rows(lake.location("points"), other, parse_ddl("id long"), np.array([1500]))
