@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +36,7 @@ from fastapi.testclient import TestClient
 from pendulum import duration
 
 import intervals
-from dags.fake_spark import FakeSpark
+from dags.fake_spark import FakeSpark, write_script
 
 if TYPE_CHECKING:
     from dags.in_process import Scheduler
@@ -76,6 +77,26 @@ def fake_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSpark:
     spark = FakeSpark(tmp_path / "spark")
     spark.put_in_place(monkeypatch)
     return spark
+
+
+@pytest.fixture
+def fake_airflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An Airflow that prints its arguments and its environment, and a Python that runs no other file."""
+    write_script(tmp_path / "venv/bin/airflow", '#!/bin/sh\necho "arguments: $*"\nenv\n')
+    python = f"""#!/bin/sh
+    case $1 in
+    -c) exec {sys.executable} "$@" ;;
+    */standalone.py) shift; exec {tmp_path}/venv/bin/airflow "$@" ;;
+    esac
+    """
+    write_script(tmp_path / "venv/bin/python", python)
+    for line in (REPOSITORY / "conf" / "airflow.env").read_text().splitlines():
+        if line and not line.startswith("#"):
+            monkeypatch.delenv(line.split("=")[0], raising=False)
+    for name in ("AIRFLOW_HOME", "AIRFLOW__CORE__DAGS_FOLDER", "AIRFLOW__CORE__PLUGINS_FOLDER"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AIRFLOW_VENV", str(tmp_path / "venv"))
+    return tmp_path
 
 
 @pytest.fixture
