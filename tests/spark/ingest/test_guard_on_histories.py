@@ -10,8 +10,8 @@ import pytest
 
 from epsjoin.spark.ingest import ingest
 from tests.accidents import Snapshot, read_snapshot
+from tests.spark.ingest.guarded import DATA, TEXT, findings, verdicts, write
 from tests.spark.ingest.here import new_job
-from tests.spark.ingest.test_guard import DATA, TEXT, findings, verdicts, write
 from tests.tiny import coordinate, key
 
 REAL = {
