@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
@@ -30,6 +29,7 @@ from epsjoin.spark.checks.faults import (
     report_broken_files,
     to_batch,
 )
+from epsjoin.spark.checks.some_rows import is_in
 from epsjoin.spark.job import Job
 from epsjoin.spark.join.pairs import PAIRS
 
@@ -162,11 +162,3 @@ def find_faults(job: Job, passed: DataFrame, has_clusters: bool) -> Iterator[str
 
 def _some(frame: DataFrame) -> list[Row]:
     return frame.limit(MAX_SHOWN).collect()
-
-
-def is_in(values: Ids, rising: Ids) -> NDArray[np.bool_]:
-    """Which values are among others, which are sorted and distinct."""
-    if not len(rising):
-        return np.zeros(len(values), np.bool_)
-    at = np.minimum(np.searchsorted(rising, values), len(rising) - 1)
-    return np.asarray(rising[at] == values)

@@ -29,7 +29,6 @@ from epsjoin.local.brute_force import (
 )
 from epsjoin.local.verify import compare_scores
 from epsjoin.spark import scan
-from epsjoin.spark.checks.all_rows import is_in
 from epsjoin.spark.checks.faults import (
     BATCH_ROWS,
     MAX_SHOWN,
@@ -40,13 +39,13 @@ from epsjoin.spark.checks.faults import (
     read_files,
     to_batch,
 )
+from epsjoin.spark.checks.some_rows import is_in, read_some
 from epsjoin.spark.job import Job
 
 MAX_NEAREST = 5_000_000
 """Maximum number of neighbours that tasks send to the driver; if there are more, fewer scores are checked."""
 
 _POINTS = "id long, point binary, fault string"
-_SCORES = "id long, k_distance double, lof double, fault string"
 _MAX_SURE_DISTANCE = 1e290
 """Below that k-distance no sum is infinite, so that a factor is known."""
 
@@ -123,18 +122,8 @@ def _read_points(job: Job, ids: Ids, faults: Faults) -> tuple[Ids, Points]:
 
 
 def _read_scores(job: Job, ids: Ids, faults: Faults) -> tuple[Scores, bool]:
-    location = job.lake.location("outliers")
-    shared = job.spark.sparkContext.broadcast(ids)
-    columns = parse_ddl("id long, lof double, k_distance double")
-
-    def read(file: File) -> Iterator[pa.RecordBatch]:
-        for batch in parquet.stream_file(location, file, columns, BATCH_ROWS):
-            wanted = batch.filter(pa.array(is_in(batch.column("id").to_numpy(), shared.value)))
-            yield to_batch(_SCORES, **{name: wanted.column(name) for name in columns.names})
-
-    rows = read_files(job, "outliers", read, _SCORES)
-    are_whole = not faults.add(rows["fault"].drop_null().to_pylist())
-    rows = rows.filter(pc.is_valid(rows["id"])).sort_by("id")
+    rows, broken = read_some(job, "outliers", ids, "id long, k_distance double, lof double")
+    are_whole = not faults.add(broken)
     return Scores(rows["id"].to_numpy(), *(_floats(rows[name]) for name in ("k_distance", "lof"))), are_whole
 
 

@@ -31,7 +31,7 @@ from epsjoin.local.verify import (
     missed_probability,
     points_of_cells,
 )
-from epsjoin.spark.checks.all_rows import find_duplicates, find_faults, is_in, scan_pairs
+from epsjoin.spark.checks.all_rows import find_duplicates, find_faults, scan_pairs
 from epsjoin.spark.checks.ends import find_end_faults
 from epsjoin.spark.checks.faults import (
     BATCH_ROWS,
@@ -44,6 +44,7 @@ from epsjoin.spark.checks.faults import (
     to_batch,
 )
 from epsjoin.spark.checks.scores import compare_random_scores, find_score_faults
+from epsjoin.spark.checks.some_rows import read_some
 from epsjoin.spark.cluster.from_pairs import CLUSTERS
 from epsjoin.spark.job import Job
 from epsjoin.spark.same_params import check_same_params
@@ -58,7 +59,6 @@ ERROR_FRACTIONS = 0.001, 0.05
 """Fractions of wrong points and of wrong cells for which the probability to miss all of them is printed."""
 
 _POINTS = "id long, point binary, cell long, fault string"
-_LABELS = "id long, cluster_id long, role string, degree long, fault string"
 
 
 @dataclass(frozen=True)
@@ -273,21 +273,9 @@ def _find_neighbours(
 
 
 def _read_labels(job: Job, ids: Ids) -> tuple[Labels, list[str]]:
-    location = job.lake.location("clusters")
-    shared = job.spark.sparkContext.broadcast(ids)
-    columns = parse_ddl(CLUSTERS)
-
-    def read(file: File) -> Iterator[pa.RecordBatch]:
-        for batch in parquet.stream_file(location, file, columns, BATCH_ROWS):
-            is_wanted = pa.array(is_in(batch.column("id").to_numpy(), shared.value))
-            wanted = batch.filter(is_wanted)
-            yield to_batch(_LABELS, **{name: wanted.column(name) for name in columns.names})
-
-    rows = read_files(job, "clusters", read, _LABELS)
-    faults = rows["fault"].drop_null().to_pylist()
-    rows = rows.filter(pc.is_valid(rows["id"])).sort_by("id")
+    rows, broken = read_some(job, "clusters", ids, CLUSTERS)
     ids, cluster_id, degree = (rows[name].to_numpy() for name in ("id", "cluster_id", "degree"))
-    return Labels(ids, cluster_id, np.array(rows["role"].to_pylist(), np.str_), degree), faults
+    return Labels(ids, cluster_id, np.array(rows["role"].to_pylist(), np.str_), degree), broken
 
 
 def _split_rows(rows: pa.Table, faults: Faults) -> tuple[QueryPairs, bool]:
