@@ -71,18 +71,7 @@ def nearest_distances(sample: Floats, metric: Metric, max_k: int) -> Floats:
     -----
     Every query is compared with every point: O(1,000 m d).
     """
-    m, decision = len(sample), metric.decision(math.inf)
-    ranks, queries = min(max_k, m - 1), min(m, _MAX_QUERIES)
-    nearest = np.empty((queries, ranks))
-    step = max(1, _BATCH_NUMBERS // m)
-    for begin in range(0, queries, step):
-        left = np.arange(begin, min(begin + step, queries))
-        ends = np.repeat(left, m), np.tile(np.arange(m), left.size)
-        distance = paired_distances(decision, sample, *ends).reshape(left.size, m)
-        distance.partition(ranks, axis=1)
-        # The smallest is the distance of the point to itself.
-        nearest[left] = np.sort(distance[:, : ranks + 1], axis=1)[:, 1:]
-    return nearest
+    return nearest_between(sample, sample, metric, max_k + 1)[:, 1:]  # the first is the point itself
 
 
 def nearest_between(left: Floats, right: Floats, metric: Metric, max_k: int) -> Floats:
