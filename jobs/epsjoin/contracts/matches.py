@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -137,6 +138,10 @@ class Match:
         )
 
 
+def _refusal(file: object, what: str) -> ContractError:
+    return ContractError(f"{file}: match: {what}")
+
+
 def read_match(file: Path, body: Any, source: DataSet) -> Match:
     """Read the section and check what this contract alone can tell.
 
@@ -145,9 +150,7 @@ def read_match(file: Path, body: Any, source: DataSet) -> Match:
     ContractError
         A key is unknown or missing, or a value is not allowed.
     """
-
-    def refuse(what: str) -> ContractError:
-        return ContractError(f"{file}: match: {what}")
+    refuse = partial(_refusal, file)
 
     def check_keys(given: Any, known: set[str], what: str) -> None:
         if not isinstance(given, dict):
@@ -268,10 +271,7 @@ def check_partner(file: str, match: Match, partner: DataSet, source: DataSet) ->
     ContractError
         A column does not fit, or runs do not have the same interval.
     """
-
-    def refuse(what: str) -> ContractError:
-        return ContractError(f"{file}: match: {what}")
-
+    refuse = partial(_refusal, file)
     if partner.interval != source.interval:
         raise refuse(
             f"runs of {source.name} last a {source.interval}, those of {partner.name} a {partner.interval}"
