@@ -90,35 +90,8 @@ def _contract(
     format_: str,
     interval: str,
 ) -> dict[str, Any]:
-    properties = []
-    for column, guess in columns.items():
-        body: dict[str, Any] = {"name": guess.given, "logicalType": guess.type}
-        if guess.given != column:
-            body = {"name": guess.given, "physicalName": column, "logicalType": guess.type}
-        if guess.n_items:
-            body |= {"items": {"logicalType": "number"}}
-            body |= {"logicalTypeOptions": {"minItems": guess.n_items, "maxItems": guess.n_items}}
-        if len(guess.forms) == 1:
-            body |= {"logicalTypeOptions": {"format": guess.forms[0]}}
-        if column == key:
-            body |= {"primaryKey": True, "required": True}
-        if column in roles:
-            body |= {"required": not guess.n_missing}
-        body |= {"description": f"{column}."}
-        if column in roles:
-            body |= {"customProperties": [{"property": "role", "value": roles[column]}]}
-        properties.append(body)
-    is_map = "latitude" in roles.values() and len(roles) == 2
-    has_lists = any(columns[name].n_items > MAX_PLACE for name in roles)
-    metric = "haversine" if is_map else "cosine" if has_lists else "euclidean"
-    custom: dict[str, Any] = {"interval": interval, "metric": metric}
-    if is_map:
-        custom["unit"] = "km"
-    markers = sorted({marker for guess in columns.values() for marker in guess.markers})
-    if markers:
-        custom["missing_values"] = markers
-    custom["max_quarantine_share"] = BAD_FRACTION
-    custom["defaults"] = {"min_pts": 5, "neighbours": 5}
+    properties = [_property(guess, guess.name == key, roles.get(guess.name)) for guess in columns.values()]
+    custom = _custom_properties(columns, roles, interval)
     return {
         "apiVersion": "v3.1.0",
         "kind": "DataContract",
@@ -129,6 +102,44 @@ def _contract(
         "servers": [{"server": "snapshots", "type": "local", "path": path, "format": format_}],
         "customProperties": [{"property": p, "value": v} for p, v in custom.items()],
         "schema": [{"name": name, "logicalType": "object", "physicalType": "file", "properties": properties}],
+    }
+
+
+def _property(guess: Guess, is_key: bool, role: str | None) -> dict[str, Any]:
+    """What the contract says of a column."""
+    body: dict[str, Any] = {"name": guess.given}
+    if guess.given != guess.name:
+        body |= {"physicalName": guess.name}
+    body |= {"logicalType": guess.type}
+    if guess.n_items:
+        body |= {"items": {"logicalType": "number"}}
+        body |= {"logicalTypeOptions": {"minItems": guess.n_items, "maxItems": guess.n_items}}
+    if len(guess.forms) == 1:
+        body |= {"logicalTypeOptions": {"format": guess.forms[0]}}
+    if is_key:
+        body |= {"primaryKey": True, "required": True}
+    if role is not None:
+        body |= {"required": not guess.n_missing}
+    body |= {"description": f"{guess.name}."}
+    if role is not None:
+        body |= {"customProperties": [{"property": "role", "value": role}]}
+    return body
+
+
+def _custom_properties(
+    columns: Mapping[str, Guess], roles: Mapping[str, str], interval: str
+) -> dict[str, Any]:
+    """What the contract says beyond the standard: how records are compared, and which are bad."""
+    is_map = "latitude" in roles.values() and len(roles) == 2
+    has_lists = any(columns[name].n_items > MAX_PLACE for name in roles)
+    markers = sorted({marker for guess in columns.values() for marker in guess.markers})
+    return {
+        "interval": interval,
+        "metric": "haversine" if is_map else "cosine" if has_lists else "euclidean",
+        **({"unit": "km"} if is_map else {}),
+        **({"missing_values": markers} if markers else {}),
+        "max_quarantine_share": BAD_FRACTION,
+        "defaults": {"min_pts": 5, "neighbours": 5},
     }
 
 
