@@ -42,7 +42,7 @@ _SIZES = (8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536)
 PLANNING_NS = 1e8
 """Nanoseconds that looking for a better way takes: joins that take less go through products of all
 coordinates."""
-_ROWS_OF_CENTRE = 256
+_ROWS_OF_CENTRE = 64
 """Maximum number of rows of the sample whose medians are the centre."""
 _RADII = 2.0**12
 """Radius of the ball, in medians of the rows' distance from the centre."""
@@ -207,7 +207,7 @@ def _enclose(embedded: Floats, embedded_eps: float) -> FilterSpace:
     """Centre and radius: medians, so that a few far rows cost the others no resolution."""
     some = embedded[:: -(-len(embedded) // _ROWS_OF_CENTRE)]
     with np.errstate(over="ignore"):
-        centre = np.median(some, axis=0)
+        centre = np.sort(some, axis=0)[len(some) // 2]  # a tenth of np.median's time
         length = float(np.median(np.sqrt(np.square(some - centre).sum(axis=1))))
     radius = max(embedded_eps, length * _RADII)
     exponent = math.frexp(radius)[1] if math.isfinite(radius) else 1023
