@@ -107,6 +107,10 @@ def where(condition: object, **more: object) -> dict[str, Any]:
         ),
         ({"servers.0.path": "{date}/{date}.csv"}, r"servers\[0\].path may have {date} once"),
         (
+            {"servers.0.path": "{date}/a.csv"},
+            r"servers\[0\].path may have {date} in its last part only, not in",
+        ),
+        (
             {"servers.0.path": "s3://KEY:se/cret@b/{date}"},
             r"servers\[0\].path seems to hold a password, which",
         ),

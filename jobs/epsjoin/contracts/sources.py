@@ -296,6 +296,8 @@ def _check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) 
         )
     if source.path.count("{date}") > 1:
         refuse("servers[0].path may have {date} once")
+    if "{date}" in source.path.rpartition("/")[0]:
+        refuse(f"servers[0].path may have {{date}} in its last part only, not in {source.path}")
     for name in re.findall(r"\{([^{}]*)\}", source.path):
         if name != "date" and ("date" in name.lower() or get_close_matches(name.lower(), ["date"])):
             refuse(f"servers[0].path: {{{name}}} stands for nothing, only {{date}} does")

@@ -48,8 +48,6 @@ def find_snapshot(job: Job) -> list[tuple[str, str]]:
         place = f"{(job.project / (folder or '/' * source.path.startswith('/'))).as_uri().removesuffix('/')}/"
     if "{date}" not in source.path:
         return _list_files(f"{place}{leaf if is_uri else quote(leaf)}", source.path)
-    if "{date}" in folder:
-        raise DataRefusedError(f"{source.path}: {{date}} may stand in the last part of the path only")
     filesystem, root = uris.filesystem_of(place if place.endswith(":///") else place.rstrip("/"))
     try:
         entries = _entries(filesystem, root)
