@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 import pytest
 import sklearn.cluster
@@ -14,6 +16,7 @@ from sklearn.utils import shuffle
 
 import epsjoin
 from epsjoin.errors import ArgumentError
+from epsjoin.local.cluster import hdbscan
 from epsjoin.local.cluster.hdbscan import mutual_reachability_tree
 from oracles import examples
 from oracles import hdbscan as twin
@@ -36,13 +39,20 @@ def renumbered(labels):
     st.booleans(),
     st.integers(1, 5),
     st.sampled_from([1.0, 0.6, 1.7]),
+    st.sampled_from(
+        [(0, 1.0), (0, 0.01), (512, 1.0)]
+    ),  # by boxes, by boxes until they are given up, by pairs
     st.integers(0, 10**6),
 )
-def test_tree__has_the_weights_of_prims(metric, n, has_ties, min_samples, alpha, seed):
+def test_tree__has_the_weights_of_prims(metric, n, has_ties, min_samples, alpha, way, seed):
     (name, p), random = metric, np.random.default_rng(seed)
     points = random.integers(1, 7, (n, 2)).astype(float) if has_ties else random.random((n, 2)) + 0.1
     min_samples = min(min_samples, n)
-    tree = mutual_reachability_tree(points, min_samples, epsjoin.get_metric(name, p or None), alpha=alpha)
+    of = points, min_samples, epsjoin.get_metric(name, p or None)
+    with mock.patch.multiple(hdbscan, _FEW_ROWS=way[0], _MAX_COMPARED=way[1]):
+        tree = mutual_reachability_tree(*of, alpha=alpha)
+    same = mutual_reachability_tree(*of, alpha=alpha)
+    assert [column.tolist() for column in tree] == [column.tolist() for column in same], "whatever the way"
     assert tree.weight.tolist() == prim(points.tolist(), min_samples, name, p, alpha)
     joined = {row: {row} for row in range(n)}
     for left, right in zip(tree.left.tolist(), tree.right.tolist(), strict=True):
@@ -51,6 +61,15 @@ def test_tree__has_the_weights_of_prims(metric, n, has_ties, min_samples, alpha,
         joined[left] |= joined[right]
         for row in joined[right]:
             joined[row] = joined[left]
+
+
+@pytest.mark.parametrize(("d", "is_given_up"), [(2, False), (30, True)])
+def test_tree__by_boxes_is_given_up_where_these_tell_little_apart(monkeypatch, d, is_given_up):
+    points, dense = np.random.default_rng(0).random((2100, d)), hdbscan.dense_tree
+    called = []
+    monkeypatch.setattr(hdbscan, "dense_tree", lambda *of: called.append(of) or dense(*of))
+    mutual_reachability_tree(points, 5, epsjoin.get_metric("euclidean"))
+    assert bool(called) == is_given_up
 
 
 @examples(60)

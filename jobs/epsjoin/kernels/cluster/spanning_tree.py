@@ -53,7 +53,7 @@ def _components_below(tree: BoxTree, component: Ints, below: Ints) -> None:
 
 
 @njit
-def _is_lighter(weight: float, one: int, other: int, than: float, first: int, second: int) -> bool:
+def is_lighter(weight: float, one: int, other: int, than: float, first: int, second: int) -> bool:
     """Whether an edge comes before another: by weight, then by its smaller and its larger row."""
     if weight != than:
         return weight < than
@@ -70,7 +70,8 @@ def spanning_tree(
     embedded: Floats,
     core: Floats,
     alpha: float,
-) -> tuple[Ints, Ints, Floats]:
+    most: float,
+) -> tuple[Ints, Ints, Floats, bool]:
     """Find the edges of the minimum spanning tree under mutual reachability.
 
     Parameters
@@ -81,10 +82,12 @@ def spanning_tree(
     points, embedded : (n, d) and (n, e) float64, in the order of their rows; n at least 1.
     core : (n,) float64, core distances.
     alpha : distances, but not core distances, are divided by it; above 0.
+    most : number of comparisons of two points after which the search is given up.
 
     Returns
     -------
     left, right, weight : (n - 1,) each, ``left < right``, in no order.
+    is_whole : whether these are all edges; if not, they have no meaning.
 
     Notes
     -----
@@ -104,7 +107,7 @@ def spanning_tree(
     nodes, gaps = np.empty(DEPTH, np.int64), np.empty(DEPTH)
     partner, known = np.full(n, -1), np.zeros(n)
     reached = np.full(n, np.inf)
-    found = 0
+    found, compared = 0, 0
     while found < n - 1:
         _components_below(tree, component, below)
         lightest[:] = np.inf
@@ -113,13 +116,15 @@ def spanning_tree(
         for row in range(n):  # what earlier rounds have found is mostly still there
             mine, other = component[row], partner[row]
             if other >= 0 and component[other] != mine:
-                if _is_lighter(reached[row], row, other, lightest[mine], low[mine], high[mine]):
+                if is_lighter(reached[row], row, other, lightest[mine], low[mine], high[mine]):
                     lightest[mine], low[mine], high[mine] = reached[row], min(row, other), max(row, other)
         for start in range(n):
             row = order[start]
             mine = component[row]
             if max(core[row], known[row]) > lightest[mine]:
                 continue
+            if compared > most:
+                return left, right, weight, False
             limit = reach(metric, norm, lightest[mine] * alpha, least)
             nodes[0] = 0
             gaps[0] = 0.0
@@ -142,6 +147,7 @@ def spanning_tree(
                 leaf = node - (n_leaves - 1)
                 begin = n * leaf >> levels
                 size = (n * (leaf + 1) >> levels) - begin
+                compared += size
                 if is_by_axis:
                     leaf_values(metric, points, row, flat, begin, size, values, limit)
                 else:
@@ -155,7 +161,7 @@ def spanning_tree(
                         continue
                     distance = np.sqrt(values[j]) if metric == EUCLIDEAN else values[j]
                     heavy = max(distance / alpha, core[row], core[other])
-                    if _is_lighter(heavy, row, other, lightest[mine], low[mine], high[mine]):
+                    if is_lighter(heavy, row, other, lightest[mine], low[mine], high[mine]):
                         lightest[mine], low[mine], high[mine] = heavy, min(row, other), max(row, other)
                         partner[row], reached[row] = other, heavy
                         limit = reach(metric, norm, heavy * alpha, least)
@@ -167,4 +173,4 @@ def spanning_tree(
                 found += 1
         for row in range(n):
             component[row] = find_root(parent, row)
-    return left, right, weight
+    return left, right, weight, True

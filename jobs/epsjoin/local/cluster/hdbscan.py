@@ -31,8 +31,10 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.cluster.condense import Condensed, condense, link
+from epsjoin.kernels.cluster.dense_tree import dense_tree
 from epsjoin.kernels.cluster.spanning_tree import spanning_tree
 from epsjoin.kernels.cluster.union_find import forest
+from epsjoin.kernels.distances import BY_AXIS
 from epsjoin.local.arguments import as_number, check_choice, check_count, check_points
 from epsjoin.local.cluster.selection import Selection, choose_clusters, in_single_cluster
 from epsjoin.local.metric import Metric, get_metric
@@ -42,6 +44,10 @@ from epsjoin.local.sweep.sweeping import check_n_jobs
 from epsjoin.vocabulary import NOISE
 
 _METHODS = ("eom", "leaf")
+_FEW_ROWS, _FEW_WIDE_ROWS, _WIDE = 512, 2048, 16
+"""Number of rows up to which all pairs are compared at once, and that of rows of many dimensions, so many."""
+_MAX_COMPARED = 1 / 4
+"""Fraction of n² comparisons after which a tree of boxes is given up: half of all pairs."""
 
 
 class SpanningTree(NamedTuple):
@@ -182,8 +188,8 @@ def hdbscan(
     on some nearly always do, as a core distance is the weight of several edges; then it may split off
     clusters that last no time, and others when the points come in another order.
 
-    The spanning tree is found by a tree of boxes in at most log2(n) rounds (Borůvka); O(n) memory. In many
-    dimensions a round compares most points with each other.
+    The spanning tree is found by a tree of boxes in at most log2(n) rounds (Borůvka), or of few rows, and
+    where boxes tell little apart, by the distances of all pairs (Prim). O(n d) memory.
 
     Examples
     --------
@@ -240,11 +246,23 @@ def mutual_reachability_tree(
     """
     n = len(points)
     core = np.zeros(n) if min_samples == 1 else k_distance(points, min_samples - 1, metric, n_jobs=n_jobs)
-    tree, embedded = grow_boxes(points, metric), read_only(metric.embed(points))
-    of = metric.decision(math.inf), metric.norm, tree, read_only(points), embedded, core
-    left, right, weight = spanning_tree(*of, alpha)
+    left, right, weight = _span(points, core, alpha, metric)
     order = np.lexsort((right, left, weight))
     return SpanningTree(left[order], right[order], weight[order])
+
+
+def _span(points: Floats, core: Floats, alpha: float, metric: Metric) -> tuple[Ints, Ints, Floats]:
+    """Find the edges by a tree of boxes, or where that tells little apart by the distances of all pairs."""
+    (n, d), decision, points = points.shape, metric.decision(math.inf), read_only(points)
+    may_be_dense = decision.metric in BY_AXIS
+    if not (may_be_dense and n <= (_FEW_WIDE_ROWS if d >= _WIDE else _FEW_ROWS)):
+        most = _MAX_COMPARED * n * n if may_be_dense else math.inf
+        tree, embedded = grow_boxes(points, metric), read_only(metric.embed(points))
+        of = decision, metric.norm, tree, points, embedded, core
+        left, right, weight, is_whole = spanning_tree(*of, alpha, most)
+        if is_whole:
+            return left, right, weight
+    return dense_tree(decision.metric, points, core, alpha)
 
 
 def _homes(tree: Condensed, taken: Bools) -> Ints:
