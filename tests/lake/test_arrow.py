@@ -66,3 +66,6 @@ def test_retype__makes_null_of_the_values_alone_that_become_none_of_the_type() -
     expected = {"n": [1, None, None, 3, 1], "x": [None, 1, None, None, 2], "day": [None] * 5}
     assert found.to_pydict() == expected
     assert retype(rows.combine_chunks().to_batches()[0], columns).to_pydict() == expected
+    large = pa.table({"n": [2**62, 2**53 + 1, 2**53 + 2, None, 5]})
+    found = retype(large, pa.schema([("n", pa.float64())])).to_pydict()
+    assert found == {"n": [2.0**62, None, 2.0**53 + 2, None, 5.0]}, "float64 holds all but one"

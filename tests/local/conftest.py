@@ -9,7 +9,7 @@ import pytest
 from epsjoin.local.join import few_rows
 
 
-@pytest.fixture(autouse=True, scope="session")
+@pytest.fixture(autouse=True, scope="package")
 def few_rows_are_swept() -> Iterator[None]:
     """Let small tables be swept as large ones are; what few rows are joined by has tests of its own."""
     with pytest.MonkeyPatch.context() as patch:

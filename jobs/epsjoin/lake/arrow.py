@@ -118,6 +118,10 @@ def _cast_value(value: pa.Scalar, kind: pa.DataType) -> pa.Scalar:
     try:
         return value.cast(kind)
     except pa.ArrowInvalid:
+        if pa.types.is_integer(value.type) and pa.types.is_floating(kind):  # Arrow refuses all beyond 2**53
+            near = value.cast(kind, safe=False)
+            if near.as_py() == value.as_py():
+                return near
         return pa.scalar(None, kind)
 
 

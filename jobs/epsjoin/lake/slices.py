@@ -166,7 +166,7 @@ def _remedy(lake: Lake, where: Slice, writer: str) -> str:
     """What to do about a slice that is missing: no job writes one of a date that begins no interval."""
     try:
         begin = first_day(lake, where.run)
-    except ValueError:  # no date, of which no run can be made; who takes one from a person refuses it before
+    except (ValueError, OverflowError):  # no date of a run; one that a person gives is refused before
         begin = where.run
     if begin == where.run:
         return f"; run {writer} for it first"

@@ -91,6 +91,7 @@ def test_index__refuses_what_the_joins_refuse_and_stays_as_it_is():
         (lambda: index.join([[0.0]], 1.0), "queries must have as many columns as the index, 2, not 1"),
         (lambda: index.append([[0.0, np.nan]]), "points must be finite; row 0, column 1 is nan"),
         (lambda: index.join([[0.0, 0.0]], 0.0), "eps must be a finite number above 0"),
+        (lambda: index.self_join([0.1, 0.2]), "eps must be a finite number above 0"),
         (lambda: index.knn(None, 2), "k must be at most the number of other points, 1, not 2"),
         (lambda: Index([[0.0, 0.0]], "cosine"), "points: cosine needs vectors with a length"),
         (lambda: Index([[1.0, 0.0]], "cosine").knn([[0.0, 0.0]], 1), "queries: cosine needs vectors"),

@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 from epsjoin.errors import BudgetError
 from epsjoin.local.join import few_rows
 from epsjoin.local.join.arrays import iter_join, iter_self_join, join, self_join
+from epsjoin.local.join.few_rows import FewRows
 from epsjoin.local.join.row_pairs import row_pairs
 from epsjoin.local.metric import get_metric
+from epsjoin.local.neighbours.knn import knn_join
 from epsjoin.local.neighbours.within import degree
 from oracles import examples
 from oracles import join as twin
@@ -84,6 +86,13 @@ def test_joins__of_few_rows_return_the_arrays_of_a_sweep(metric, d, eps, n):
         same(join(points, others, eps, metric, how=how), swept(join, points, others, eps, metric, how=how))
 
 
+@pytest.mark.parametrize("metric", [MINKOWSKI, "cosine", "haversine", "haversine_radians"], ids=str)
+def test_self_join__of_few_rows_takes_a_pair_at_exactly_eps(metric):
+    points = np.random.default_rng(1).random((40, 2))
+    for row, distance in enumerate(knn_join(None, points, 1, metric).distance[:, 0].tolist()):
+        assert row in np.concatenate(self_join(points, distance, metric)[:2]), "rounding loses no pair"
+
+
 def test_self_join__of_few_rows_compares_those_within_eps_on_the_axis_that_tells_them_apart():
     random = np.random.default_rng(0)
     points = np.column_stack((np.ones(2000), random.random(2000)))
@@ -92,6 +101,10 @@ def test_self_join__of_few_rows_compares_those_within_eps_on_the_axis_that_tells
     assert counters["rows"] == 2000
     assert counters["pairs"] == len(pairs.left) > 1000
     assert counters["candidates"] == counters["distance_computations"] == counters["pairs"]
+    points[:, 0], points[:64, 1] = random.integers(0, 10, 2000), 0.5  # the first rows tell the other axis
+    counters.clear()
+    self_join(points, 0.001, counters=counters)
+    assert counters["candidates"] < 10_000
 
 
 def test_other_joins__of_few_rows_find_the_same_as_by_a_sweep():
@@ -126,14 +139,39 @@ def test_self_join__of_few_rows_has_room_for_all_pairs():
 @pytest.mark.parametrize(
     ("n", "d", "eps"), [(4097, 1, 1e-9), (3000, 2, 0.5), (1000, 40, 1.5), (200, 500, 1.0)]
 )
-def test_join_few_rows__leaves_what_a_sweep_finds_sooner(n, d, eps):
+def test_few_rows__leave_what_a_sweep_finds_sooner(n, d, eps):
     points = np.random.default_rng(0).random((n, d))
-    assert few_rows.join_few_rows(points, n, True, eps, get_metric("euclidean")) is None
+    assert FewRows.of(points, n, True, eps, get_metric("euclidean")) is None
+
+
+@pytest.mark.parametrize("period", [2, 64, 100])
+def test_few_rows__of_one_kind_at_a_regular_distance_are_not_taken_for_all(period):
+    points = np.zeros((4096, 2))
+    points[::period] = np.random.default_rng(0).random((len(points[::period]), 2)) * 1e3
+    assert FewRows.of(points, len(points), True, 0.1, get_metric("euclidean")) is None
+
+
+@pytest.mark.parametrize("metric", ["euclidean", MINKOWSKI, "haversine"], ids=str)
+def test_semi_join__of_few_rows_ends_with_the_first_partner(metric):
+    points, counters = np.random.default_rng(0).random((500, 2)), {}
+    for right in (None, points[:250] + 1e-9):
+        assert len(join(points, right, 1e4, metric, how="semi", counters=counters).left) == 500
+    assert counters["distance_computations"] <= 2 * 500 * 64
+
+
+def test_join__of_few_rows_asks_the_smaller_table():
+    random = np.random.default_rng(0)
+    few, many = random.random((3, 2)), random.random((50_000, 2))
+    for tables in ((few, many), (many, few), (many, few[:0]), (few[:0], many)):
+        assert FewRows.of(np.concatenate(tables), len(tables[0]), False, 0.1, get_metric("euclidean"))
+        same(join(*tables, 0.1), swept(join, *tables, 0.1))
 
 
 def test_self_join__of_few_rows_keeps_max_pairs_and_tells_progress():
     points, told = np.zeros((4, 1)), []
     assert len(self_join(points, 1.0, max_pairs=6, progress=told.append).left) == 6
     assert told == [1.0]
+    counters = {}
     with pytest.raises(BudgetError, match="more than max_pairs = 5 pairs within eps = 1; about 6 are"):
-        self_join(points, 1.0, max_pairs=5)
+        self_join(points, 1.0, max_pairs=5, counters=counters)
+    assert counters == {}

@@ -133,10 +133,23 @@ def test_work__where_every_eps_finds_all_or_nothing_has_no_join():
     checked(points, 3, found, queries)
 
 
-@pytest.mark.parametrize(("n_queries", "n", "are_few"), [(60, 900, True), (900, 60, True), (900, 100, False)])
-def test_work__where_there_are_few_rows_is_that_of_a_scan(n_queries, n, are_few):
-    random = np.random.default_rng(9)
+@pytest.mark.parametrize(
+    ("n_queries", "n", "k", "metric", "are_few"),
+    [
+        (60, 900, 4, "euclidean", True),
+        (900, 60, 4, "euclidean", True),
+        (900, 60, 4, "haversine", False),
+        (300, 200, 4, "euclidean", True),
+        (300, 200, 20, "euclidean", False),
+        (900, 100, 4, "euclidean", False),
+    ],
+)
+def test_work__where_there_are_few_rows_is_that_of_a_scan(n_queries, n, k, metric, are_few):
+    random, told = np.random.default_rng(9), []
     queries, points = random.random((n_queries, 2)), random.random((n, 2))
     counters: dict[str, int] = {}
-    checked(points, 4, knn_join(queries, points, 4, counters=counters), queries)
+    found = knn_join(queries, points, k, metric, counters=counters, progress=told.append)
+    if metric == "euclidean":
+        checked(points, k, found, queries)
     assert (counters["comparisons"] == n_queries * n) == are_few
+    assert told[-1] == 1.0

@@ -93,6 +93,20 @@ def test_join_window__keeps_pairs_of_two_batches_only_where_there_are_some() -> 
     assert kept == len(window.pairs().left) == 50, "each second batch has a pair with the one before"
 
 
+def test_join_window__that_has_emptied_takes_rows_of_other_columns() -> None:
+    window = JoinWindow(1.0, 1)
+    for n, d in ((4, 1), (2, 2), (2, 3), (3, 1)):  # there is room for the second
+        assert len(window.push(np.zeros((n, d)), np.arange(n)).left) == n * (n - 1) // 2
+
+
+def test_join_window__gives_the_room_of_a_large_batch_back_when_it_has_left() -> None:
+    window = JoinWindow(1e-9, 2)
+    window.push(np.random.default_rng(0).random((10_000, 2)), np.arange(10_000))
+    for number in range(10_000, 10_003):
+        window.push([[0.0, 0.0]], [number])
+    assert len(window._rows._room.ids) <= 16
+
+
 def test_join_window__keeps_rows_and_ids_of_arrays_that_are_filled_again() -> None:
     window, point, name = JoinWindow(1.0, 5), np.empty((1, 1)), np.empty(1, np.int64)
     for number, value in enumerate((0.0, 0.5, 10.0, 10.5)):

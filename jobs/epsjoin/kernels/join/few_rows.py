@@ -1,4 +1,4 @@
-"""A join of few rows in one call: rows in the order of one axis, each compared with those within eps on it.
+"""Joins of few rows in one call: rows in the order of one axis, each compared with those within eps on it.
 
 What a sweep of many rows does first, choosing coordinates, a grid and chunks, takes longer than such a join.
 """
@@ -10,13 +10,15 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin.kernels.accelerate import njit
-from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.axis_sums import sum_axes
 from epsjoin.kernels.distances import BY_AXIS, EUCLIDEAN, Decision, decide
 from epsjoin.kernels.join.sort_pairs import Block, sort_by_rows
 
 _PAIRS_PER_ROW = 8
 """Number of pairs of each row that there is room for at first."""
+_LOOKED_AT = 64
+"""Number of rows that are compared before it is looked whether a partner is among them."""
 
 
 class Near(NamedTuple):
@@ -24,78 +26,102 @@ class Near(NamedTuple):
 
     Parameters
     ----------
-    eps : maximum difference of their places.
-    metric : EUCLIDEAN, MANHATTAN or CHEBYSHEV.
-    bound : maximum sum (or maximum) of the differences, by this metric.
+    metric : EUCLIDEAN, MANHATTAN or CHEBYSHEV; that of the decision, where it is one of these.
+    bound : maximum sum (or maximum) of the differences, by this metric; then that of the decision.
     """
 
-    eps: float
     metric: int
     bound: float
 
 
 class Line(NamedTuple):
-    """Rows in the order of one axis.
+    """Rows in the order of one axis, or in that of their numbers.
 
     Parameters
     ----------
-    points, embedded : (n, d) and (n, e) float64, in the order of their rows.
-    order : (n,) int64, the rows.
-    place : (n,) float64, the rows' places on the axis, ascending; all the same if each row is near each.
+    points, embedded : (n, d) and (n, e) float64, in the order of their numbers.
+    order : (n,) int64, the numbers of the rows.
     """
 
     points: Floats
     embedded: Floats
     order: Ints
-    place: Floats
+
+
+class Windows(NamedTuple):
+    """Where in their order the rows begin and end that may be partners of each query; (q,) int64."""
+
+    begin: Ints
+    end: Ints
 
 
 @njit
-def count_near(embedded: Floats, eps: float, step: int) -> Ints:
-    """Count for each axis the pairs of every ``step``-th row that are within eps on it."""
+def count_near(embedded: Floats, eps: float) -> Ints:
+    """Count for each axis the pairs of rows that are within eps on it."""
     n, d = embedded.shape
     counts = np.zeros(d, np.int64)
     for axis in range(d):
-        for i in range(0, n, step):
-            for j in range(i + step, n, step):
+        for i in range(n):
+            for j in range(i + 1, n):
                 counts[axis] += abs(embedded[j, axis] - embedded[i, axis]) <= eps
     return counts
 
 
 @njit
+def find_windows(queries: Floats, places: Floats, eps: float, is_one: bool) -> tuple[Windows, int]:
+    """Find the rows within eps of each query on an axis.
+
+    Parameters
+    ----------
+    queries, places : (q,) and (n,) float64, places on the axis, ascending.
+    eps : maximum difference of two.
+    is_one : whether both are those of one table: then a window begins behind its query.
+
+    Returns
+    -------
+    windows, compared : and the number of rows in all of them.
+    """
+    n = places.size
+    windows = Windows(np.empty(queries.size, np.int64), np.empty(queries.size, np.int64))
+    begin, end, compared = 0, 0, 0
+    for i in range(queries.size):
+        if is_one:
+            begin = i + 1
+        while begin < n and queries[i] - places[begin] > eps:
+            begin += 1
+        end = max(end, begin)
+        while end < n and places[end] - queries[i] <= eps:
+            end += 1
+        windows.begin[i], windows.end[i] = begin, end
+        compared += end - begin
+    return windows, compared
+
+
+@njit
 def join_few(
-    decision: Decision, near: Near, queries: Line, points: Line, is_one: bool
-) -> tuple[Ints, Ints, Floats, int]:
+    decision: Decision, near: Near, queries: Line, points: Line, windows: Windows, is_one: bool, is_left: bool
+) -> tuple[Ints, Ints, Floats]:
     """Find all pairs of two tables, or of one with itself.
 
     Parameters
     ----------
     decision : the metric's, "within eps".
-    near : which rows may be pairs; where its metric is that of the decision, it has the same bound.
-    queries, points : the tables; of one table the same.
-    is_one : whether it is one table.
+    near : which rows may be pairs.
+    queries, points, windows : the tables, of one table the same, and whom each query is compared with.
+    is_one : whether it is one table; then a window begins behind its query.
+    is_left : whether the queries are the left rows.
 
     Returns
     -------
     left, right, distance : the pairs, sorted by both rows; of one table ``left < right``.
-    compared : number of rows that were near on the axis.
     """
-    n = points.order.size
-    flat = _by_axis(points)
-    values = np.empty(n)
-    block = _make_block(_PAIRS_PER_ROW * queries.order.size + n)
-    begin, end, found, compared = 0, 0, 0, 0
-    for i in range(queries.order.size):
-        row, place = queries.order[i], queries.place[i]
-        if is_one:
-            begin = i + 1
-        while begin < n and place - points.place[begin] > near.eps:
-            begin += 1
-        end = max(end, begin)
-        while end < n and points.place[end] - place <= near.eps:
-            end += 1
-        size = end - begin
-        compared += size
+    n_queries, n = queries.order.size, points.order.size
+    flat, values = _by_axis(points), np.empty(n)
+    block = _make_block(_PAIRS_PER_ROW * min(n_queries, n) + n)
+    found = 0
+    for i in range(n_queries):
+        row, begin = queries.order[i], windows.begin[i]
+        size = windows.end[i] - begin
         if found + size > block.left.size:
             block = _enlarge(block, found, 2 * found + size)
         sum_axes(near.metric, queries.embedded, row, flat, begin, n, size, values, near.bound)
@@ -108,15 +134,84 @@ def join_few(
             found = _decide(decision, queries, row, points, block, of_row, found)
         for k in range(of_row, found):
             other = block.right[k]
-            block.left[k] = min(row, other) if is_one else row
-            block.right[k] = max(row, other) if is_one else other
+            is_first = row < other if is_one else is_left
+            block.left[k], block.right[k] = (row, other) if is_first else (other, row)
     left, right, distance = np.empty(found, np.int64), np.empty(found, np.int64), np.empty(found)
     pairs = Block(block.left[:found], block.right[:found], block.distance[:found])
-    sort_by_rows(queries.order.size, pairs, Block(left, right, distance))
+    sort_by_rows(n_queries if is_left else n, pairs, Block(left, right, distance))
     if decision.metric == EUCLIDEAN:
         for i in range(found):
             distance[i] = np.sqrt(distance[i])
-    return left, right, distance, compared
+    return left, right, distance
+
+
+@njit
+def count_few(
+    decision: Decision, near: Near, queries: Line, points: Line, windows: Windows, is_one: bool
+) -> Ints:
+    """Count the partners of every query, by its number; parameters as of :func:`join_few`."""
+    n = points.order.size
+    flat, values, counts = _by_axis(points), np.empty(n), np.zeros(queries.order.size, np.int64)
+    of_points = np.zeros(n, np.int64)  # in their order
+    for i in range(queries.order.size):
+        row, begin = queries.order[i], windows.begin[i]
+        size, of_query = windows.end[i] - begin, 0
+        sum_axes(near.metric, queries.embedded, row, flat, begin, n, size, values, near.bound)
+        if decision.metric not in BY_AXIS:
+            for j in range(size):
+                if values[j] <= near.bound:
+                    other = points.order[begin + j]
+                    if decide(decision, queries.points, row, points.points, other) < 0.0:
+                        values[j] = np.inf
+        for j in range(size):
+            is_near = values[j] <= near.bound
+            of_query += is_near
+            of_points[begin + j] += is_near
+        counts[row] += of_query
+    if is_one:
+        for i in range(n):
+            counts[points.order[i]] += of_points[i]
+    return counts
+
+
+@njit
+def mark_few(
+    decision: Decision, near: Near, queries: Line, points: Line, windows: Windows, is_one: bool, marked: Bools
+) -> int:
+    """Mark the queries that have a partner, each compared until its first one is found.
+
+    Parameters
+    ----------
+    decision, near, queries, points : see :func:`join_few`.
+    windows : whom each query is compared with.
+    is_one : whether the tables are one: then no row is its own partner.
+    marked : (q,) bool, by the numbers of the queries; modified.
+
+    Returns
+    -------
+    compared : number of rows that were compared.
+    """
+    n = points.order.size
+    flat, values = _by_axis(points), np.empty(_LOOKED_AT)
+    compared = 0
+    for i in range(queries.order.size):
+        row, begin, end = queries.order[i], windows.begin[i], windows.end[i]
+        while begin < end and not marked[row]:
+            size = min(_LOOKED_AT, end - begin)
+            sum_axes(near.metric, queries.embedded, row, flat, begin, n, size, values, near.bound)
+            for j in range(size):
+                if values[j] > near.bound or (is_one and points.order[begin + j] == row):
+                    continue
+                other = points.order[begin + j]
+                if (
+                    decision.metric in BY_AXIS
+                    or decide(decision, queries.points, row, points.points, other) >= 0
+                ):
+                    marked[row] = True
+                    break
+            compared += size
+            begin += size
+    return compared
 
 
 @njit

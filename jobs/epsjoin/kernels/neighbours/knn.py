@@ -6,36 +6,11 @@ import numpy as np
 
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.kernels.distances import BY_AXIS, EUCLIDEAN, MANHATTAN, Decision, decide
+from epsjoin.kernels.axis_sums import sum_axes
+from epsjoin.kernels.distances import BY_AXIS, EUCLIDEAN, Decision, decide
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_one
 
-BLOCK = 256  # points whose distances are summed side by side: they stay in the cache
-
-
-@njit
-def _block_values(metric: int, query: Floats, block: Floats, size: int, values: Floats) -> None:
-    """Write to ``values`` the sums (or maxima) of one query and each of the block's points.
-
-    Parameters
-    ----------
-    block : (d, BLOCK), the points as columns, so that neighbouring sums grow side by side. Each sum still
-        runs in column order, the same bits as in :mod:`epsjoin.kernels.distances`.
-    size : points in the block.
-    """
-    for j in range(size):
-        values[j] = 0.0
-    for i in range(query.size):
-        value = query[i]
-        if metric == EUCLIDEAN:
-            for j in range(size):
-                difference = value - block[i, j]
-                values[j] += difference * difference
-        elif metric == MANHATTAN:
-            for j in range(size):
-                values[j] += abs(value - block[i, j])
-        else:
-            for j in range(size):
-                values[j] = max(values[j], abs(value - block[i, j]))
+BLOCK = 64  # points whose distances are summed side by side: they stay in the fastest cache
 
 
 @njit
@@ -62,29 +37,31 @@ def scan_nearest(
     sizes, ids, distances = lists.sizes, lists.ids.reshape(-1), lists.distances.reshape(-1)
     metric = decision.metric
     is_summed = metric in BY_AXIS
-    block = np.empty((d, BLOCK))
+    block = np.empty(d * BLOCK)  # axis by axis
     values = np.empty(BLOCK)
     for first in range(0, n, BLOCK):
         size = min(BLOCK, n - first)
         if is_summed:
             for j in range(size):
                 for i in range(d):
-                    block[i, j] = points[first + j, i]
+                    block[i * BLOCK + j] = points[first + j, i]
         for row in rows:
-            if is_summed:
-                _block_values(metric, queries[row], block, size, values)
             filled = sizes[row]
+            limit = _ceiling(metric, distances[row * k]) if filled == k else np.inf
+            if is_summed:
+                sum_axes(metric, queries, row, block, 0, BLOCK, size, values, limit)
             for j in range(size):
                 if is_summed:
                     # Points come by rising row, so one as far as the last of a full list never enters. The
                     # square of a rounded root is off by a few 1e-16: beyond the slack no root is needed.
-                    if filled == k and values[j] > _ceiling(metric, distances[row * k]):
+                    if values[j] > limit:
                         continue
                     distance = np.sqrt(values[j]) if metric == EUCLIDEAN else values[j]
                 else:
                     distance = decide(decision, queries, row, points, first + j)
                 if first + j != itself[row]:
                     filled = keep_one(ids, distances, row * k, k, filled, first + j, distance)
+                    limit = _ceiling(metric, distances[row * k]) if filled == k else np.inf
             sizes[row] = filled
 
 

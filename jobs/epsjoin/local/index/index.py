@@ -163,7 +163,8 @@ class Index:
         ArgumentError
             As :func:`epsjoin.self_join`.
         """
-        return self_join(self._all_points(self._parts), eps, self.metric)
+        threshold = self.metric.check_eps(eps)  # one for all dimensions, as join needs it
+        return self_join(self._all_points(self._parts), threshold, self.metric)
 
     def knn(self, queries: ArrayLike | None, k: int) -> KNearest:
         """Find the k nearest rows of the index for every query.

@@ -16,7 +16,7 @@ from epsjoin.kernels.join.projection import Projection
 from epsjoin.kernels.join.row_windows import row_windows
 from epsjoin.kernels.join.window import WindowRows, window_rows
 from epsjoin.local.arguments import check_dimensions, check_points, int_column
-from epsjoin.local.join.few_rows import Few, count_few, join_few_rows
+from epsjoin.local.join.few_rows import FewRows
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.join.parts import join_part
 from epsjoin.local.metric import Metric
@@ -147,11 +147,13 @@ class ArrayJoin:
         def check(found: int) -> None:
             self.options.check_limit(found, f"within eps = {self.eps:g}", self.expected_pairs)
 
-        few_pairs = self._few_pairs()
-        if few_pairs is not None:
-            check(len(few_pairs.left))
+        few_rows = self._few()
+        if few_rows is not None:
             with Progress(self.options.progress, name):
-                return few_pairs
+                pairs = few_rows.pairs()
+                check(len(pairs.left))
+                few_rows.count_work(self.options.counters, few_rows.compared, len(pairs.left))
+                return pairs
         if not is_row_by_row(self.metric, self.points.shape[1], n):
             few = replace(self.options, batch_rows=_SORTED_BATCH_ROWS)
             with Progress(self.options.progress, name) as progress:
@@ -167,16 +169,8 @@ class ArrayJoin:
             options = self.options.for_sweep()
             return RowSweep(rows, self.points, self.n_left, bound, options, progress.show, check).pairs()
 
-    def few(self) -> Few | None:
-        """Find all pairs of row numbers in one call, if rows are few; else None. Nothing is counted."""
-        return join_few_rows(self.points, self.n_left, self.is_right is None, self.eps, self.metric)
-
-    def _few_pairs(self) -> Pairs | None:
-        found = self.few()
-        if found is None:
-            return None
-        count_few(self.options.counters, len(self.points), found.compared, len(found.pairs.left))
-        return found.pairs
+    def _few(self) -> FewRows | None:
+        return FewRows.of(self.points, self.n_left, self.is_right is None, self.eps, self.metric)
 
     def expected_pairs(self) -> float:
         """Estimate the number of pairs, for the message of a join that is refused."""
@@ -184,10 +178,13 @@ class ArrayJoin:
         return expected_pairs_of_tables(self.points[: self.n_left], right, self.eps, self.metric)
 
     def _join_whole(self, progress: Progress) -> Generator[Pairs, None, None]:
-        found = self._few_pairs()
-        if found is None:
+        few_rows = self._few()
+        if few_rows is None:
             return sweep_window(*self._window(), self.options.for_sweep(), progress.show)
-        pairs = found if self.ids is None or self.is_right is not None else rename(found, self.ids)
+        pairs = few_rows.pairs()
+        few_rows.count_work(self.options.counters, few_rows.compared, len(pairs.left))
+        if self.ids is not None and self.is_right is None:
+            pairs = rename(pairs, self.ids)
         return cut_pairs(pairs, self.options.batch_rows)
 
     def _window(self) -> tuple[WindowRows, Decision]:

@@ -177,6 +177,7 @@ def iter_self_join(
     Notes
     -----
     The join is planned and all points are sorted before the first batch, which comes as soon as it is full.
+    Few rows are joined in one call before the first batch.
 
     See Also
     --------

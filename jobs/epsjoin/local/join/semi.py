@@ -1,4 +1,4 @@
-"""Semi and anti joins of arrays: which rows have a partner, without making pairs but those of few rows."""
+"""Semi and anti joins of arrays: which rows have a partner, without making pairs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from epsjoin.kernels.arrays import Bools
 from epsjoin.local.join.array_join import ArrayJoin
-from epsjoin.local.join.few_rows import count_few
+from epsjoin.local.join.few_rows import FewRows
 from epsjoin.local.join.partners import find_partners
 from epsjoin.local.join.product_join import ProductJoin
 from epsjoin.local.plan.cuts import Cuts
@@ -43,12 +43,11 @@ def _mark_by_sweep(join: ArrayJoin, progress: Progress) -> Bools:
     if join.cuts is not None:
         _mark_by_parts(join, planned(join.cuts), marked, progress)
         return marked
-    found = join.few()
-    if found is not None:
-        marked[found.pairs.left] = True
-        if is_self:
-            marked[found.pairs.right] = True
-        count_few(join.options.counters, len(join.points), found.compared, int(marked.sum()))
+    of = join.points, join.n_left, is_self, join.eps, join.metric
+    few_rows = FewRows.of(*of, of_left=True, both_ways=True)
+    if few_rows is not None:
+        marked, compared = few_rows.mark()
+        few_rows.count_work(join.options.counters, compared, int(marked.sum()))
         return marked
     everything = join.points, np.arange(len(join.points)), join.is_right
     sweep = join.eps, join.metric, join.options.for_sweep()

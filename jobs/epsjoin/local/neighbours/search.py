@@ -55,6 +55,9 @@ _FEW_ROWS, _FEW_COMPARISONS = 64, 1 << 16
 """Number of queries or points, and of comparisons, up to which each query is compared with each point: a tree
 would take longer to grow."""
 
+_SHORT_LIST = 8
+"""Number of neighbours up to which so few comparisons are: longer lists change more often in a scan."""
+
 _MAX_TERMS_AT_ONCE = 1 << 26
 """Maximum number of coordinates that a scan compares in one call: tenths of a second."""
 
@@ -155,7 +158,7 @@ def fill_lists(
     points = np.asarray(points, np.float64)
     queries = points if is_one else np.asarray(queries, np.float64)
     search = _Search(queries, points, itself, lists, metric, options)
-    if _are_few(len(rows), len(points), metric):
+    if _are_few(len(rows), len(points), lists.ids.shape[1], metric):
         search.scan(rows)
     else:
         search.run(rows)
@@ -195,11 +198,11 @@ class _Copies(NamedTuple):
     of: Ints
 
 
-def _are_few(n_queries: int, n_points: int, metric: Metric) -> bool:
-    """Whether a scan is sooner than a tree; the formula of a metric that is no sum over axes takes longer."""
+def _are_few(n_queries: int, n_points: int, k: int, metric: Metric) -> bool:
+    """Whether a scan is sooner than a tree: not for long lists, nor by a formula that is no sum over axes."""
     if n_queries <= _FEW_ROWS:
         return True
-    is_few = n_points <= _FEW_ROWS or n_queries * n_points <= _FEW_COMPARISONS
+    is_few = n_points <= _FEW_ROWS or (n_queries * n_points <= _FEW_COMPARISONS and k <= _SHORT_LIST)
     return is_few and metric.decision(math.inf).metric in BY_AXIS
 
 
@@ -308,9 +311,13 @@ class _Search:
         self.lists.sizes[rows] = 0
         step = max(_FEW_ROWS, _MAX_TERMS_AT_ONCE // self.points.size)  # each call copies all points once
         queries, points = read_only(self.queries), read_only(self.points)
-        for begin in range(0, len(rows), step):  # between two calls, an interrupt from the keyboard is seen
-            some = rows[begin : begin + step]
-            knn.scan_nearest(self.decision, queries, some, points, self.itself, self.lists)
+        with Progress(self.options.progress, "k nearest") as shown:
+            for begin in range(
+                0, len(rows), step
+            ):  # between two calls, an interrupt from the keyboard is seen
+                some = rows[begin : begin + step]
+                knn.scan_nearest(self.decision, queries, some, points, self.itself, self.lists)
+                shown.show((begin + len(some)) / len(rows))
         add_counts(self.options.counters, comparisons=len(rows) * len(self.points))
 
     def plan_products(self, tree: PointTree, rows: Ints) -> tuple[Ints, ProductPlan | None]:

@@ -18,7 +18,7 @@ from epsjoin.kernels.join.sort_pairs import count
 from epsjoin.kernels.neighbours.within import Reach, count_within_tree
 from epsjoin.local.arguments import check_dimensions, check_points
 from epsjoin.local.join.arrays import iter_join, iter_self_join
-from epsjoin.local.join.few_rows import count_few, join_few_rows
+from epsjoin.local.join.few_rows import FewRows
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.tree import grow_boxes, order_by_place
@@ -143,11 +143,13 @@ def degree(
     scaled.check(queries, "points")
     if right is not None:
         scaled.check(others, "right")
-    found = join_few_rows(both, len(queries), right is None, threshold, scaled)
-    if found is not None:
-        count_few(options.counters, len(both), found.compared, len(found.pairs.left))
+    few_rows = FewRows.of(both, len(queries), right is None, threshold, scaled, of_left=True)
+    if few_rows is not None:
         with Progress(options.progress, "degree"):
-            return _count([found.pairs], len(queries), right is None)
+            degrees = few_rows.degrees()
+        n_pairs = int(degrees.sum()) // (2 if right is None else 1)
+        few_rows.count_work(options.counters, few_rows.compared, n_pairs)
+        return degrees + int(right is None)
     expected = expected_pairs_of_tables(queries, None if right is None else others, threshold, scaled)
     few = float(_FEW_PAIRS)
     if queries.shape[1] >= MIN_DIMENSIONS and has_products(scaled):

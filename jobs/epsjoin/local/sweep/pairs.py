@@ -116,10 +116,10 @@ def rename(pairs: Pairs, ids: Ints) -> Pairs:
 
 
 def cut_pairs(pairs: Pairs, batch_rows: int) -> Generator[Pairs, None, None]:
-    """Cut pairs into batches of at most so many; of none, no batch."""
+    """Cut pairs into batches of at most so many; of none, no batch. Each has arrays of its own."""
     for begin in range(0, len(pairs.left), batch_rows):
         some = slice(begin, begin + batch_rows)
-        yield Pairs(pairs.left[some], pairs.right[some], pairs.distance[some])
+        yield Pairs(pairs.left[some].copy(), pairs.right[some].copy(), pairs.distance[some].copy())
 
 
 def collect_rows(batches: Iterator[Pairs], n_rows: tuple[int, int]) -> RowPairs:

@@ -18,6 +18,9 @@ from epsjoin.local.metric import Metric
 from epsjoin.local.sweep.pairs import Pairs, collect, concatenate
 from epsjoin.local.sweep.sweeping import Counters
 
+_MOST_ROOM = 8
+"""Room for this many times the rows of a window is given back, as a large batch has left it."""
+
 
 class _Batch:
     """A batch of the window: where its rows are, and the pairs whose older row, or both, are in it.
@@ -62,8 +65,10 @@ class _Buffer:
         """Let the first rows go and put copies of new ones behind the last."""
         self._begin += leaving
         kept = self.rows(0)
-        if self._end + len(new.ids) > len(self._room.ids) or not len(kept.ids):
-            size = 2 * (len(kept.ids) + len(new.ids))  # so that each row is moved once on average
+        n = len(kept.ids) + len(new.ids)
+        is_full = self._end + len(new.ids) > len(self._room.ids)
+        if is_full or not len(kept.ids) or len(self._room.ids) > _MOST_ROOM * n:
+            size = 2 * n  # so that each row is moved once on average
             self._room = _Rows(np.empty((size, new.points.shape[1])), np.empty(size, np.int64))
             self._begin = self._end = 0
             self._put(kept)
@@ -173,29 +178,33 @@ class JoinWindow:
             )
         held += len(with_old.left)
         within = self_join(new, self._eps, ids=new_ids, max_pairs=self._left_of_limit(held), **self._how())
+        older = self._part(with_old, new_ids, staying.ids, 0 if leaving is None else 1)
+        found = collect(iter([*(part for _, part in older), within]))
+        self._rows.push(n_leaving, _Rows(new, new_ids))  # nothing is refused from here on
+        for batch, part in older:
+            batch.add(part)
         if leaving is not None:
             self._batches.popleft()
-        older = self._give_to_older(with_old, new_ids, staying.ids)
-        self._rows.push(n_leaving, _Rows(new, new_ids))
         self._batches.append(_Batch(len(new), within))
         self._held = held + len(within.left)
-        return collect(iter([*older, within]))
+        return found
 
     def pairs(self) -> Pairs:
         """Return all pairs of the window, by ids, ``left < right``, sorted."""
         return collect(part for batch in self._batches for part in batch.pairs)
 
-    def _give_to_older(self, found: Pairs, new_ids: Ints, old_ids: Ints) -> list[Pairs]:
-        """Give pairs of new rows and old ones to the batches of the old ones, by ids; return them."""
+    def _part(self, found: Pairs, new_ids: Ints, old_ids: Ints, n_leaving: int) -> list[tuple[_Batch, Pairs]]:
+        """Part the pairs of new rows and old ones by the batches of the old ones, and name them by ids."""
         order, parts = np.argsort(found.right, kind="stable"), []
-        ends = np.cumsum([batch.n_rows for batch in self._batches])
+        batches = list(self._batches)[n_leaving:]
+        ends = np.cumsum([batch.n_rows for batch in batches])
         bounds = [0, *np.searchsorted(found.right[order], ends).tolist()]
-        for batch, (begin, end) in zip(self._batches, pairwise(bounds), strict=True):
+        for batch, (begin, end) in zip(batches, pairwise(bounds), strict=True):
             if begin < end:
                 some = order[begin:end]
                 one, other = new_ids[found.left[some]], old_ids[found.right[some]]
-                parts.append(Pairs(np.minimum(one, other), np.maximum(one, other), found.distance[some]))
-                batch.add(parts[-1])
+                named = Pairs(np.minimum(one, other), np.maximum(one, other), found.distance[some])
+                parts.append((batch, named))
         return parts
 
     def _how(self) -> dict[str, Any]:
