@@ -34,9 +34,10 @@ def same(found, expected):
     st.lists(st.integers(0, 60), min_size=1, max_size=5),
     st.integers(0, 6),
     st.booleans(),
+    st.booleans(),
     st.data(),
 )
-def test_index__gives_what_the_joins_give(metric, sizes, q, is_saved, data):
+def test_index__gives_what_the_joins_give(metric, sizes, q, is_saved, by_leaves, data):
     random = np.random.default_rng(data.draw(st.integers(0, 10**6)))
     d = 2 if metric.name == "haversine" else data.draw(st.integers(1, 5))
     rows = random.integers(1, 7, (sum(sizes), d)) / 4  # ties, and equal points
@@ -51,7 +52,9 @@ def test_index__gives_what_the_joins_give(metric, sizes, q, is_saved, data):
     eps = {"cosine": 0.01, "haversine": 60.0}.get(metric.name, 0.5)
     assert len(index) == len(rows)
     same(index.join(queries, eps), epsjoin.join(queries, rows, eps, metric))
-    same(index.self_join(eps), epsjoin.self_join(rows, eps, metric))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_MAX_COLUMNS_BY_LEAVES", 5 if by_leaves else 0)
+        same(index.self_join(eps), epsjoin.self_join(rows, eps, metric))
     for asked in (queries, None):
         n_others = len(rows) - (asked is None)
         if n_others > 0:
@@ -59,9 +62,10 @@ def test_index__gives_what_the_joins_give(metric, sizes, q, is_saved, data):
             same(index.knn(asked, k), epsjoin.knn_join(asked, rows, k, metric))
 
 
-def test_join__has_room_for_many_pairs_of_one_query():
+def test_join__has_room_for_many_pairs_of_one_query_and_of_one_leaf():
     points = np.random.default_rng(0).random((5000, 2))
     same(Index(points).join(points[:9], 2.0), epsjoin.join(points[:9], points, 2.0))
+    same(Index(points[:900]).self_join(2.0), epsjoin.self_join(points[:900], 2.0))
 
 
 def test_append__keeps_few_trees_and_grows_each_row_into_few():

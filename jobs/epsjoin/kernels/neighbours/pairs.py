@@ -1,4 +1,4 @@
-"""All pairs within eps of queries and the points of a tree of boxes."""
+"""All pairs within eps of queries and the points of a tree of boxes, or of the tree's own points."""
 
 from __future__ import annotations
 
@@ -9,8 +9,17 @@ import numpy as np
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import BY_AXIS, EUCLIDEAN, Decision, decide
+from epsjoin.kernels.join.projection import SQUARES
 from epsjoin.kernels.join.sort_pairs import sort_groups
-from epsjoin.kernels.neighbours.boxes import DEPTH, BoxTree, box_gap, leaf_room, leaf_values, shape_of
+from epsjoin.kernels.neighbours.boxes import (
+    DEPTH,
+    BoxTree,
+    box_gap,
+    leaf_room,
+    leaf_values,
+    plane_gap,
+    shape_of,
+)
 from epsjoin.kernels.neighbours.within import Reach
 
 
@@ -25,6 +34,7 @@ class Room(NamedTuple):
 @njit
 def _take(
     values: Floats,
+    skipped: int,
     size: int,
     bound: float,
     names: Ints,
@@ -37,7 +47,7 @@ def _take(
 
     Without a branch, which would be guessed wrong as often as there are pairs.
     """
-    for j in range(size):
+    for j in range(skipped, size):
         right[found] = names[begin + j]
         distance[found] = values[j]
         found += values[j] <= bound
@@ -116,7 +126,7 @@ def find_within(
                 leaf_values(metric, queries, number, flat, at, size, values, bound)
             else:
                 _decide_in_leaf(decision, queries, number, places, at, size, values)
-            found = _take(values, size, bound, order, at, right, distance, found)
+            found = _take(values, 0, size, bound, order, at, right, distance, found)
         if not is_full:
             room.left[begin:found] = number
             ends[number - first] = found
@@ -124,3 +134,90 @@ def find_within(
     _take_roots(metric, distance, found)
     sort_groups(ends[: number - first], right, distance)
     return number, found
+
+
+@njit
+def find_pairs(
+    decision: Decision, reach: Reach, tree: BoxTree, points: Floats, embedded: Floats, first: int, room: Room
+) -> tuple[int, int]:
+    """Find the pairs of a tree's own points within eps, leaf by leaf, until the room is full.
+
+    Parameters
+    ----------
+    decision, reach, tree : see :func:`find_within`.
+    points, embedded : (n, d) and (n, e) float64, in the order of their rows.
+    first : the leaf to begin with.
+    room : modified: the smaller row of each pair, the larger one, their distance; in no order.
+
+    Returns
+    -------
+    next, found : as :func:`find_within`, of leaves.
+
+    Notes
+    -----
+    Each leaf is compared with itself and with the leaves behind it that its box reaches.
+    """
+    order, places, low, high = tree.order, tree.places, tree.low, tree.high
+    n, (n_leaves, levels) = order.size, shape_of(low)
+    metric, flat = decision.metric, places.reshape(-1)
+    is_by_axis = metric in BY_AXIS
+    most, bound = leaf_room(n, n_leaves), decision.bound if is_by_axis else decision.eps
+    values, nodes = np.empty(most), np.empty(DEPTH, np.int64)
+    is_plane = reach.norm == SQUARES and embedded.shape[1] == 2
+    last_leaf = _last_leaves(n_leaves)
+    left, right, distance = room
+    found = 0
+    for leaf in range(first, n_leaves):
+        start = found
+        begin, end = n * leaf >> levels, n * (leaf + 1) >> levels
+        mine = n_leaves - 1 + leaf
+        nodes[0] = 0
+        waiting = 1
+        while waiting > 0:
+            waiting -= 1
+            node = nodes[waiting]
+            if last_leaf[node] < leaf:
+                continue
+            if box_gap(reach.norm, low, high, mine, low, high, node) > reach.near:
+                continue
+            if node < n_leaves - 1:
+                nodes[waiting] = 2 * node + 1
+                nodes[waiting + 1] = 2 * node + 2
+                waiting += 2
+                continue
+            if found + most * most > left.size:
+                _take_roots(metric, distance, start)
+                return leaf, start
+            other = node - (n_leaves - 1)
+            at = n * other >> levels
+            size = (n * (other + 1) >> levels) - at
+            for i in range(begin, end):
+                row = order[i]
+                if is_plane:
+                    gap = plane_gap(embedded, row, low, high, node)
+                else:
+                    gap = box_gap(reach.norm, embedded, embedded, row, low, high, node)
+                if gap > reach.near:
+                    continue
+                skipped = i - begin + 1 if other == leaf else 0
+                if is_by_axis:
+                    leaf_values(metric, points, row, flat, at, size, values, bound)
+                else:
+                    _decide_in_leaf(decision, points, row, places, at, size, values)
+                so_far = found
+                found = _take(values, skipped, size, bound, order, at, right, distance, found)
+                for k in range(so_far, found):
+                    column = right[k]
+                    left[k] = min(row, column)
+                    right[k] = max(row, column)
+    _take_roots(metric, distance, found)
+    return n_leaves, found
+
+
+@njit
+def _last_leaves(n_leaves: int) -> Ints:
+    """The last leaf below each node."""
+    last = np.empty(2 * n_leaves - 1, np.int64)
+    for node in range(2 * n_leaves - 2, -1, -1):
+        last[node] = node - (n_leaves - 1) if node >= n_leaves - 1 else last[2 * node + 2]
+    return last

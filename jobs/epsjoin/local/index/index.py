@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +16,16 @@ from epsjoin.kernels.arrays import Floats
 from epsjoin.kernels.neighbours.heaps import sort_nearest
 from epsjoin.local.arguments import MAX_COLUMNS, check_count, check_points
 from epsjoin.local.index import store
-from epsjoin.local.index.parts import Part, Within
+from epsjoin.local.index.parts import Part, Within, sort_pairs
 from epsjoin.local.join.arrays import self_join
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.neighbours.search import KNearest
 from epsjoin.local.neighbours.tree import make_lists
 from epsjoin.local.neighbours.within import reach_of
 from epsjoin.local.sweep.pairs import Pairs, concatenate
+
+_MAX_ROWS_BY_LEAVES, _MAX_COLUMNS_BY_LEAVES = 3000, 3
+"""Numbers of rows and columns up to which pairs of leaves are compared; beyond, a sweep is sooner."""
 
 _APPENDING = threading.Lock()
 """Held while rows are added to an index; one for all, so that an index can be pickled."""
@@ -163,8 +167,20 @@ class Index:
         ArgumentError
             As :func:`epsjoin.self_join`.
         """
-        threshold = self.metric.check_eps(eps)  # one for all dimensions, as join needs it
-        return self_join(self._all_points(self._parts), threshold, self.metric)
+        asked, parts = self._check_eps(eps), self._parts
+        n = _count_rows(parts)
+        if n > _MAX_ROWS_BY_LEAVES or self._d > _MAX_COLUMNS_BY_LEAVES:
+            return self_join(self._all_points(parts), eps, self.metric)
+        return sort_pairs(n, list(self._pairs(parts, asked)))
+
+    def _pairs(self, parts: list[Part], asked: Within) -> Iterator[Pairs]:
+        """Find the pairs of every part, and those of each two parts."""
+        for number, part in enumerate(parts):
+            embedded = read_only(self.metric.embed(part.points))
+            yield from part.pairs(asked, embedded)
+            for before in parts[:number]:
+                for right, left, distance in before.within(asked, part.points, embedded):
+                    yield Pairs(left, right + part.first, distance)
 
     def knn(self, queries: ArrayLike | None, k: int) -> KNearest:
         """Find the k nearest rows of the index for every query.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -10,17 +10,18 @@ import numpy as np
 from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import Decision
+from epsjoin.kernels.join.sort_pairs import Block, sort_by_rows
 from epsjoin.kernels.neighbours.boxes import BoxTree
 from epsjoin.kernels.neighbours.heaps import NearestLists
-from epsjoin.kernels.neighbours.pairs import Room, find_within
+from epsjoin.kernels.neighbours.pairs import Room, find_pairs, find_within
 from epsjoin.kernels.neighbours.tree import search_tree
 from epsjoin.kernels.neighbours.within import Reach
 from epsjoin.local.metric import Metric
-from epsjoin.local.neighbours.tree import grow_boxes
-from epsjoin.local.sweep.pairs import Pairs
+from epsjoin.local.neighbours.tree import count_leaves, grow_boxes
+from epsjoin.local.sweep.pairs import Pairs, concatenate
 
-_ROOM = 1 << 12
-"""Number of pairs that there is room for at first; more comes when it is full, or has none for one query."""
+_ROOM, _ROOM_PER_ROW = 1 << 12, 8
+"""Number of pairs that there is room for at first, at least and for each row; more comes when it is full."""
 _MAX_ROOM = 1 << 20
 """Maximum number of pairs in one batch, unless one query has more."""
 
@@ -67,14 +68,23 @@ class Part(NamedTuple):
         asked : eps.
         queries, embedded : (q, d) and (q, e) float64, read-only.
         """
-        size, begin = _ROOM, 0
-        while begin < len(queries):
-            room = Room(np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size))
-            begin, found = find_within(*asked, self.tree, queries, embedded, begin, room)
-            if found:
-                yield Pairs(room.left[:found], room.right[:found] + self.first, room.distance[:found])
-            if not found or size < _MAX_ROOM:
-                size *= 4
+
+        def find(begin: int, room: Room) -> tuple[int, int]:
+            return find_within(*asked, self.tree, queries, embedded, begin, room)
+
+        for left, right, distance in _in_batches(find, len(queries)):
+            yield Pairs(left, right + self.first, distance)
+
+    def pairs(self, asked: Within, embedded: Floats) -> Iterator[Pairs]:
+        """Find the pairs of rows of the part, batch by batch, in no order; ``embedded``: all its points."""
+
+        def find(begin: int, room: Room) -> tuple[int, int]:
+            return find_pairs(*asked, self.tree, self.points, embedded, begin, room)
+
+        for left, right, distance in _in_batches(
+            find, count_leaves(len(self.points)), _ROOM_PER_ROW * len(self.points)
+        ):
+            yield Pairs(left + self.first, right + self.first, distance)
 
     def nearest(
         self,
@@ -96,3 +106,24 @@ class Part(NamedTuple):
         """
         of_lists = read_only(np.arange(len(queries)))
         search_tree(everything, metric.norm, self.tree, self.names, queries, embedded, own, of_lists, lists)
+
+
+def sort_pairs(n: int, batches: list[Pairs]) -> Pairs:
+    """Put all pairs of n rows into one, sorted by (left, right)."""
+    pairs = batches[0] if len(batches) == 1 else concatenate(batches)
+    m = len(pairs.left)
+    into = left, right, distance = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m)
+    sort_by_rows(n, Block(*pairs), Block(*into))
+    return Pairs(left, right, distance)
+
+
+def _in_batches(find: Callable[[int, Room], tuple[int, int]], end: int, least: int = 0) -> Iterator[Pairs]:
+    """Call a kernel until it is done; where nothing fits, with more room."""
+    size, begin = max(_ROOM, least), 0
+    while begin < end:
+        room = Room(np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size))
+        begin, found = find(begin, room)
+        if found:
+            yield Pairs(room.left[:found], room.right[:found], room.distance[:found])
+        if not found or size < _MAX_ROOM:
+            size *= 4
