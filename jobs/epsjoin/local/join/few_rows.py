@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -96,8 +96,9 @@ class FewRows(NamedTuple):
         if is_ordered:
             reach = metric.embedded_eps(eps)
             place = embedded[:, _choose_axis(embedded, reach)]
-            # of equal places any order: pairs are sorted afterwards
-            of_first, of_second = np.argsort(place[first]), np.argsort(place[second])
+            # pairs are sorted afterwards, but which partner is met first must not depend on the machine
+            kind: Literal["stable", "quicksort"] = "stable" if both_ways else "quicksort"
+            of_first, of_second = (np.argsort(place[each], kind=kind) for each in (first, second))
             along = place[first][of_first], place[second][of_second]
             windows, compared = find_windows(*along, reach, is_ahead)
         else:
