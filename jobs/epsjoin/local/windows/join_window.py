@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from epsjoin.errors import ArgumentError
+from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.local.arguments import check_count, check_points, index_distinct, int_column
 from epsjoin.local.join.arrays import join, self_join
@@ -171,13 +171,13 @@ class JoinWindow:
             )
         index_distinct(np.concatenate((new_ids, staying.ids)))
         held = self._held - (0 if leaving is None else leaving.n_pairs)
-        with_old = concatenate([])
-        if len(new) and len(staying.ids):
-            with_old = join(
-                new, staying.points, self._eps, max_pairs=self._left_of_limit(held), **self._how()
-            )
-        held += len(with_old.left)
-        within = self_join(new, self._eps, ids=new_ids, max_pairs=self._left_of_limit(held), **self._how())
+        try:
+            with_old = self._join_window(new, staying.points, held)
+            limit = self._left_of_limit(held + len(with_old.left))
+            within = self_join(new, self._eps, ids=new_ids, max_pairs=limit, **self._how())
+        except BudgetError:  # it names what was left of the limit
+            most = f"more than max_pairs = {self._options.max_pairs} pairs within eps = {self._eps:g}"
+            raise BudgetError(f"the window would hold {most}; it stays as it was") from None
         older = self._part(with_old, new_ids, staying.ids, 0 if leaving is None else 1)
         found = collect(iter([*(part for _, part in older), within]))
         self._rows.push(n_leaving, _Rows(new, new_ids))  # nothing is refused from here on
@@ -186,7 +186,7 @@ class JoinWindow:
         if leaving is not None:
             self._batches.popleft()
         self._batches.append(_Batch(len(new), within))
-        self._held = held + len(within.left)
+        self._held = held + len(with_old.left) + len(within.left)
         return found
 
     def pairs(self) -> Pairs:
@@ -213,6 +213,13 @@ class JoinWindow:
             "n_jobs": self._options.n_jobs,
             "counters": self._options.counters,
         }
+
+    def _join_window(self, new: Floats, old: Floats, held: int) -> Pairs:
+        """Find the pairs of new rows and those that stay."""
+        if not (len(new) and len(old)):
+            return concatenate([])
+        found: Pairs = join(new, old, self._eps, max_pairs=self._left_of_limit(held), **self._how())
+        return found
 
     def _left_of_limit(self, held: int) -> int | None:
         """Return how many pairs may still come: at least 0, for what a window holds has passed this limit."""
