@@ -23,7 +23,7 @@ _MOST_ROOM = 8
 
 
 class _Batch:
-    """A batch of the window: where its rows are, and the pairs whose older row, or both, are in it.
+    """A batch of the window: how many rows it has, and the pairs whose older row, or both, are among them.
 
     Parameters
     ----------
