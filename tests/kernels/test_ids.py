@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.kernels import ids as ids_kernels
-from epsjoin.kernels.ids import index_ids, match_ids, rows_of
+from epsjoin.kernels.ids import are_row_numbers, index_ids, match_ids, rows_of
 from epsjoin.local.neighbours import from_pairs
 from oracles import examples
 
@@ -84,6 +84,11 @@ def test_rows_of__crosses_the_border_of_a_block():
 def test_index_ids__names_the_id_that_comes_twice():
     with pytest.raises(ValueError, match="id 7 comes twice"):
         index_ids(np.array([3, 7, 5, 7], dtype=np.int64))
+
+
+@pytest.mark.parametrize("ids", [[0], [0, 1, 2], [], [1, 2], [0, 2], [0, 1, 1], [-1, 0, 1]])
+def test_are_row_numbers__is_so_of_those_that_count_up_from_0(ids):
+    assert are_row_numbers(np.array(ids, np.int64)) == (len(ids) > 0 and ids == list(range(len(ids))))
 
 
 @pytest.mark.parametrize("is_arrows", [True, False])

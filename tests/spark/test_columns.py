@@ -60,6 +60,18 @@ def test_points_of__names_the_point_whose_vector_is_missing(spark: SparkSession)
         epsjoin.spark.similarity_join(frame, eps=1.0, columns="at")
 
 
+def test_points_of__counts_rows_and_partitions_in_one_stage(spark: SparkSession) -> None:
+    """Every join of frames begins with it, and an aggregate would have two stages."""
+    frame = spark.range(0, 100, 1, 3).selectExpr("id", "cast(id AS double) AS x")
+    spark.sparkContext.setJobGroup("count", "count")
+    points, empty = (points_of(each, "x", "id") for each in (frame, frame.limit(0)))
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+    assert (points.n, points.n_partitions, empty.n, empty.n_partitions) == (100, 3, 0, 1)
+    tracker = spark.sparkContext.statusTracker()
+    stages = [tracker.getJobInfo(number).stageIds for number in tracker.getJobIdsForGroup("count")]
+    assert {len(of_job) for of_job in stages} == {0, 1}, "of the empty frame there is nothing to do"
+
+
 def test_sample__refuses_a_frame_that_has_changed_since_it_was_counted(spark: SparkSession) -> None:
     """With more rows than all there are, nothing could be expected of the rest."""
     points = points_of(spark.range(9).selectExpr("id", "cast(id AS double) AS x"), "x", "id")

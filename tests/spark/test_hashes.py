@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from epsjoin.spark import stored
+from epsjoin.spark import points, stored
 from epsjoin.spark.hashes import hash_ids
 from epsjoin.spark.ingest import ingest
-from epsjoin.spark.points import stored_points
+from epsjoin.spark.points import sample_of, stored_points
 from tests.spark.conftest import JobMaker
 from tests.spark.two_runs import job_on, snapshot
 from tests.tiny import RUN
@@ -44,3 +44,11 @@ def test_sample__of_files_is_that_of_the_frame(
         assert len(of_frame[0]) == min(rows, 3000)
         for one, other in zip(points.sample(rows, seed), of_frame, strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("rows", [0, 5, 2000, 10_000, 20_000])
+def test_sample_of__is_the_rows_with_the_smallest_hashes(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
+    """However many ids are hashed at a time; of 10,000 and more rows there is no bound."""
+    ids = np.random.default_rng(rows).permutation(20_000) - 10_000
+    monkeypatch.setattr(points, "MAX_BATCH_ROWS", 777)
+    assert sample_of(ids, rows, 3).tolist() == np.lexsort((ids, hash_ids(3, ids)))[:rows].tolist()

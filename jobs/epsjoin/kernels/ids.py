@@ -80,6 +80,11 @@ def _count_up(ids: Ints) -> bool:
     return ids.size > 0
 
 
+def are_row_numbers(ids: Ints) -> bool:
+    """Whether the ids are 0, 1, 2 and so on; of none no."""
+    return _count_up(read_only(ids)) and bool(ids[0] == 0)
+
+
 def spread_ids(ids: Ints, bits: int) -> Ints:
     """Hash by multiplication, on arrays: NumPy wraps these silently, compiled or not."""
     return ((ids.view(np.uint64) * GOLDEN) >> np.uint64(64 - bits)).view(np.int64)

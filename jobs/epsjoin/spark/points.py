@@ -150,7 +150,11 @@ def draw_sample(scan: Scan, reading: Reading, n: int, rows: int, seed: int) -> S
 def sample_of(ids: Ints, rows: int, seed: int) -> Ints:
     """Find where among all ids those of the sample of :meth:`Points.sample` are, in the order of the hash."""
     bound = _bound_hashes(rows, len(ids))
-    some = np.arange(len(ids)) if bound is None else np.flatnonzero(hash_ids(seed, ids) < bound)
+    if bound is None:
+        return _first_hashed(ids, rows, seed)
+    begins = range(0, len(ids), MAX_BATCH_ROWS)  # hashes of all ids would be several arrays as large
+    of_block = (hash_ids(seed, ids[begin : begin + MAX_BATCH_ROWS]) < bound for begin in begins)
+    some = np.flatnonzero(np.concatenate(list(of_block)))
     return some[_first_hashed(ids[some], rows, seed)]
 
 

@@ -204,6 +204,13 @@ def test_grow__has_each_point_once_inside_its_boxes(n_jobs):
             assert (tree.high[node] >= mine.max(axis=0)).all()
 
 
+def test_grow__holds_names_that_are_rows_once():
+    """They are the order of the rows itself: millions of points have no array of their own for it."""
+    points = np.random.default_rng(1).random((1000, 3))
+    grown = PointTree.grow(points, np.arange(1000), 1, get_metric("euclidean"))
+    assert grown.names is grown.boxes.order
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2, 3, 40])
 @pytest.mark.parametrize("metric", METRICS[::4], ids=lambda each: each.name)
 def test_grow__is_one_tree_however_few_points_are_copied_at_once(metric, n_jobs):

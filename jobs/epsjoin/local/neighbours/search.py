@@ -32,6 +32,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Bools, Floats, Ints, Points
 from epsjoin.kernels.distances import BY_AXIS
+from epsjoin.kernels.ids import are_row_numbers
 from epsjoin.kernels.neighbours import knn
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_nearest_of, sort_nearest
 from epsjoin.local.join.arrays import iter_join, iter_self_join
@@ -231,13 +232,14 @@ class _Search:
         self.queries, self.points, self.itself, self.lists = queries, points, itself, lists
         self.metric, self.options, self.k = metric, options, lists.ids.shape[1]
         self.decision = metric.decision(math.inf)
-        self.is_own = queries is points and np.array_equal(itself, np.arange(len(points)))
+        self.is_own = queries is points and are_row_numbers(itself)
         self.random = np.random.default_rng(0)
 
     def run(self, rows: Ints) -> None:
         """Find the k nearest of these queries."""
         n, (n_jobs, *_, make) = len(self.points), self.options
-        tree = PointTree.grow(self.points, np.arange(n), self.k + 1, self.metric, n_jobs, make)
+        names = self.itself if self.is_own else np.arange(n)
+        tree = PointTree.grow(self.points, names, self.k + 1, self.metric, n_jobs, make)
         rows, copies = self.split_copies(tree, rows)
         rows, plan = self.plan_products(tree, self.order(tree, rows))
         if plan is None:

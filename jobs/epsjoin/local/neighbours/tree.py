@@ -11,7 +11,7 @@ import numpy as np
 from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import BY_AXIS, EUCLIDEAN
-from epsjoin.kernels.ids import GOLDEN
+from epsjoin.kernels.ids import GOLDEN, are_row_numbers
 from epsjoin.kernels.neighbours.boxes import BoxTree
 from epsjoin.kernels.neighbours.grow import fill_inner, grow_below, order_by_leaf
 from epsjoin.kernels.neighbours.heaps import NearestLists
@@ -92,7 +92,8 @@ class PointTree(NamedTuple):
             kept = np.flatnonzero(first_equal < 0)
             few = np.take(points, kept, axis=0, out=make((len(kept), points.shape[1])))
             boxes, names = grow_boxes(few, metric, n_jobs, make), names[kept]
-        return cls(boxes, read_only(names[boxes.order]), metric, first_equal)
+        in_order = boxes.order if are_row_numbers(names) else read_only(names[boxes.order])
+        return cls(boxes, in_order, metric, first_equal)
 
     def search(
         self,
