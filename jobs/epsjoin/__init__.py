@@ -78,7 +78,7 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.neighbours.knn import knn_join as knn_join
     from epsjoin.local.neighbours.lof import Lof as Lof
     from epsjoin.local.neighbours.lof import lof as lof
-    from epsjoin.local.neighbours.search import KNearest as KNearest
+    from epsjoin.local.neighbours.nearest import KNearest as KNearest
     from epsjoin.local.neighbours.within import degree as degree
     from epsjoin.local.plan.blocking import Parts as Parts
     from epsjoin.local.plan.blocking import parts as parts
@@ -145,7 +145,7 @@ _HOMES = {
     "local.neighbours.db_outliers": "db_outliers",
     "local.neighbours.knn": "k_distance knn_join",
     "local.neighbours.lof": "Lof lof",
-    "local.neighbours.search": "KNearest",
+    "local.neighbours.nearest": "KNearest",
     "local.neighbours.within": "degree",
     "local.plan.blocking": "Parts parts",
     "local.plan.cuts": "Cuts",

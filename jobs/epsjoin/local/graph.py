@@ -12,7 +12,7 @@ from epsjoin.kernels.arrays import Bools, Floats
 from epsjoin.kernels.join.graph import count_lower_upper, fill_both_ends
 from epsjoin.kernels.join.sort_pairs import RowNumbers
 from epsjoin.local.arguments import check_choice, check_count, check_lengths, int_column
-from epsjoin.local.neighbours.search import KNearest
+from epsjoin.local.neighbours.nearest import KNearest
 from epsjoin.local.sweep.pairs import Pairs, RowPairs, check_pairs, row_type
 
 _VALUES = ("distance", "ones")

@@ -11,7 +11,7 @@ from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.local.arguments import check_choice, check_count, check_points
 from epsjoin.local.join.arrays import join
 from epsjoin.local.neighbours.knn import knn_join
-from epsjoin.local.neighbours.search import KNearest
+from epsjoin.local.neighbours.nearest import KNearest
 from epsjoin.sklearn.parameters import Asked, MetricParameters
 
 MODES = ("distance", "connectivity")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 from unittest import mock
 
 import numpy as np
@@ -15,7 +16,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.neighbours.knn import BLOCK
 from epsjoin.kernels.paired import paired_distances
 from epsjoin.local.metric import METRICS, get_metric
-from epsjoin.local.neighbours import search
+from epsjoin.local.neighbours import by_joins, search
 from epsjoin.local.neighbours.knn import k_distance, knn_join
 from epsjoin.local.neighbours.tree import find_surplus_rows
 from oracles import examples
@@ -26,15 +27,15 @@ SEEDS = st.integers(0, 10**6)
 ROUNDED_ONCE = ("euclidean", "manhattan", "chebyshev")  # the same bits from every correct formula
 
 
-def by_joins(queries=4, points=16):
+@contextmanager
+def many_joins(queries=4, points=16):
     """By joins even where so few points would be scanned."""
-    return mock.patch.multiple(
-        search,
-        _are_few=lambda *_: False,
-        _SAMPLE_QUERIES=queries,
-        _SAMPLE_POINTS=points,
-        _is_worth_it=lambda *_: True,
-    )
+    always = {"_are_few": lambda *_: False, "is_worth_it": lambda *_: True}
+    with (
+        mock.patch.multiple(search, _SAMPLE_QUERIES=queries, **always),
+        mock.patch.object(by_joins, "_SAMPLE_POINTS", points),
+    ):
+        yield
 
 
 WAYS = {
@@ -48,7 +49,9 @@ WAYS = {
 
 def by(way):
     return (
-        by_joins() if way == "joins" else mock.patch.multiple(search, **{"SCAN_FRACTION": 1 / 4, **WAYS[way]})
+        many_joins()
+        if way == "joins"
+        else mock.patch.multiple(search, **{"SCAN_FRACTION": 1 / 4, **WAYS[way]})
     )
 
 
@@ -152,7 +155,7 @@ def test_scan__sees_the_smallest_step_nearer(name):
 def test_knn_join__agrees_with_scikit_learn(name):
     points = np.random.default_rng(8).normal(size=(500, 3))
     theirs, rows = NearestNeighbors(n_neighbors=6, metric=name).fit(points).kneighbors()
-    with by_joins(32, 128):
+    with many_joins(32, 128):
         found = knn_join(None, points, 6, name)
     np.testing.assert_allclose(found.distance, theirs, rtol=1e-9)
     assert (found.neighbour == rows).all()
@@ -180,8 +183,8 @@ def test_knn_join__does_not_lose_a_tie_that_rounding_of_the_root_made():
         pytest.fail("no such numbers")
     points = np.array([with_square(near + 1), with_square(near)], dtype=np.float64)
     with (
-        by_joins(2),
-        mock.patch.object(search._Search, "plan_join", return_value=search._PlannedJoin(root, 1.0, 0.0)),
+        many_joins(2),
+        mock.patch.object(by_joins.Joins, "plan", return_value=by_joins.PlannedJoin(root, 1.0, 0.0)),
     ):
         found = knn_join(np.zeros((50, 12)), points, 1)
     assert found.neighbour.ravel().tolist() == [0] * 50

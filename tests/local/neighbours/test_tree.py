@@ -17,7 +17,7 @@ from epsjoin.local.metric import get_metric
 from epsjoin.local.neighbours import search
 from epsjoin.local.neighbours import tree as local_tree
 from epsjoin.local.neighbours.knn import knn_join, search_rows
-from epsjoin.local.neighbours.search import KNearest
+from epsjoin.local.neighbours.nearest import KNearest
 from epsjoin.local.neighbours.tree import LEAF_POINTS, PointTree, count_leaves, make_lists, order_by_place
 from oracles import examples
 from oracles import join as join_twin

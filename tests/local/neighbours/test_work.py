@@ -7,7 +7,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from epsjoin.local.neighbours import search
+from epsjoin.local.neighbours import by_joins, search
 from epsjoin.local.neighbours.knn import knn_join
 
 _N, _SAMPLES = 1500, 48
@@ -17,8 +17,9 @@ _FEW_SAMPLES = 9 * _SAMPLES * (_N + 256)  # of eight rounds, and the last querie
 def work_of(points, k, queries=None):
     """The result and the work by joins, with constants that suit a thousand points or two."""
     counters: dict[str, int] = {}
-    with mock.patch.multiple(
-        search, _QUERY_WORK=-1, _ROUND_WORK=-1, _SAMPLE_QUERIES=_SAMPLES, _SAMPLE_POINTS=256
+    with (
+        mock.patch.object(search, "_SAMPLE_QUERIES", _SAMPLES),
+        mock.patch.multiple(by_joins, _QUERY_WORK=-1, _ROUND_WORK=-1, _SAMPLE_POINTS=256),
     ):
         found = knn_join(queries, points, k, counters=counters)
     return found, counters
@@ -61,7 +62,7 @@ def test_work__where_a_box_holds_much_more_than_a_ball_is_that_of_joins(monkeypa
     knn_join(None, points, 4, counters=counters)
     assert not counters.get("rounds"), "a join has work before the first query"
     by_tree = counters["comparisons"]
-    monkeypatch.setattr(search, "_ROUND_WORK", 0)
+    monkeypatch.setattr(by_joins, "_ROUND_WORK", 0)
     counters.clear()
     knn_join(None, points, 4, counters=counters)
     assert counters["rounds"] >= 1

@@ -19,7 +19,7 @@ from epsjoin.local.index import store
 from epsjoin.local.index.parts import Part, Within, sort_pairs
 from epsjoin.local.join.arrays import self_join
 from epsjoin.local.metric import Metric, get_metric
-from epsjoin.local.neighbours.search import KNearest
+from epsjoin.local.neighbours.nearest import KNearest
 from epsjoin.local.neighbours.tree import make_lists
 from epsjoin.local.neighbours.within import reach_of
 from epsjoin.local.sweep.pairs import Pairs, concatenate

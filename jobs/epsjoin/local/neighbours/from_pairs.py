@@ -26,7 +26,7 @@ from epsjoin.kernels.neighbours.heaps import NearestLists, keep_nearest, keep_ne
 from epsjoin.local.arguments import check_count, check_lengths, distance_column, int_column
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.knn import search_rows
-from epsjoin.local.neighbours.search import KNearest
+from epsjoin.local.neighbours.nearest import KNearest
 from epsjoin.local.neighbours.tree import make_lists
 from epsjoin.local.scratch import MakeArray
 from epsjoin.local.sweep.pairs import check_pairs

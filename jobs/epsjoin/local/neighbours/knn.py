@@ -10,7 +10,8 @@ from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.neighbours.heaps import NearestLists
 from epsjoin.local.arguments import MAX_COLUMNS, check_coordinates, check_count, check_dimensions
 from epsjoin.local.metric import Metric, get_metric
-from epsjoin.local.neighbours.search import KNearest, SearchOptions, fill_lists, find_nearest
+from epsjoin.local.neighbours.nearest import KNearest, SearchOptions
+from epsjoin.local.neighbours.search import fill_lists, find_nearest
 from epsjoin.local.progress import ProgressArgument, check_progress
 from epsjoin.local.scratch import MakeArray
 from epsjoin.local.sweep.sweeping import check_counters, check_n_jobs

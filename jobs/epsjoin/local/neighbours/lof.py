@@ -17,7 +17,7 @@ from epsjoin.local.arguments import as_number
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.densities import outlier_factors, reach_densities
 from epsjoin.local.neighbours.knn import knn_join
-from epsjoin.local.neighbours.search import KNearest
+from epsjoin.local.neighbours.nearest import KNearest
 from epsjoin.local.progress import ProgressArgument
 from epsjoin.local.sweep.sweeping import check_n_jobs
 from epsjoin.local.sweep.threads import in_any_order

@@ -9,10 +9,9 @@
    (:mod:`epsjoin.local.neighbours.product_choice`).
 4. Where a join of all open queries would cost more than that, they are all searched for in the tree, or
    compared with all points if the tree can leave few of them out.
-5. Otherwise an *eps* is chosen from the k-distances of step 2: the largest for which a join stays small. A
-   join finds all points within eps of the open queries. A heap per query keeps its k nearest; the pairs
-   themselves are not kept. A query whose k-th neighbour lies within eps is *finished*: all other points are
-   farther. The other queries are in sparser regions; for them step 2 begins again.
+5. Otherwise a join (:mod:`epsjoin.local.neighbours.by_joins`) finds all points within an *eps* of the open
+   queries: the largest one for which it stays small. A query whose k-th neighbour lies within eps is
+   *finished*: all other points are farther. The others are in sparser regions; for them step 2 begins again.
 
 References
 ----------
@@ -24,20 +23,20 @@ eps-join can be used; and none where a tree is cheaper.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from epsjoin.errors import ArgumentError
 from epsjoin.kernels.accelerate import read_only
-from epsjoin.kernels.arrays import Bools, Floats, Ints, Points
+from epsjoin.kernels.arrays import Floats, Ints, Points
 from epsjoin.kernels.distances import BY_AXIS
 from epsjoin.kernels.ids import are_row_numbers
 from epsjoin.kernels.neighbours import knn
-from epsjoin.kernels.neighbours.heaps import NearestLists, keep_nearest_of, sort_nearest
-from epsjoin.local.join.arrays import iter_join, iter_self_join
+from epsjoin.kernels.neighbours.heaps import NearestLists, sort_nearest
 from epsjoin.local.metric import Metric
+from epsjoin.local.neighbours.by_joins import Joins, is_worth_it
 from epsjoin.local.neighbours.by_product import count_products, search_by_product
+from epsjoin.local.neighbours.nearest import KNearest, SearchOptions
 from epsjoin.local.neighbours.product_choice import (
     SAMPLE_QUERIES,
     SCAN_FRACTION,
@@ -49,8 +48,7 @@ from epsjoin.local.neighbours.product_choice import (
 from epsjoin.local.neighbours.tree import PointTree, make_lists, order_by_place
 from epsjoin.local.plan.product import ProductPlan
 from epsjoin.local.progress import Progress, ProgressArgument
-from epsjoin.local.scratch import MakeArray
-from epsjoin.local.sweep.sweeping import Counters, add_counts
+from epsjoin.local.sweep.sweeping import add_counts
 
 _FEW_ROWS, _FEW_COMPARISONS = 64, 1 << 16
 """Number of queries or points, and of comparisons, up to which each query is compared with each point: a tree
@@ -62,50 +60,8 @@ _SHORT_LIST = 8
 _MAX_TERMS_AT_ONCE = 1 << 26
 """Maximum number of coordinates that a scan compares in one call: tenths of a second."""
 
-_SAMPLE_QUERIES, _SAMPLE_POINTS, _JOINED_POINTS = 192, 1 << 12, 1 << 14
-"""Number of queries that show what the tree costs; of points with which an eps is chosen; of points that are
-joined with the queries to see what a join costs."""
-
-# What a way costs, in units of work: a coordinate of a point that the tree compares with a query. The
-# numbers are those of real and of made sets (ADR 18).
-_WORK_PER_DISTANCE = 2
-"""A join's work for each distance that it computes, in the same way: it reads points one by one."""
-_QUERY_WORK, _ROUND_WORK = 1 << 13, 1 << 29
-"""A join's other work for each query, and before the first one."""
-
-_MAX_PAIRS_PER_NEIGHBOUR = 8
-"""Maximum expected number of pairs of a round, per open query and requested neighbour."""
-
-_FINISHED_FRACTIONS = (1, 15 / 16, 7 / 8, 3 / 4, 1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64)
-"""Fractions of the open queries that a round may finish; each stands for one eps to choose from."""
-
-# Distances are rounded roots. So eps is a little larger than the k-distance that it has to reach, and a query
-# whose k-th neighbour is within a rounding error of eps stays open.
-_EPS_SLACK, _CERTAIN = 1 + 4e-12, 1 - 1e-12
-
-
-class KNearest(NamedTuple):
-    """The k nearest points of every query, in the order of the queries; made by :func:`knn_join`.
-
-    Parameters
-    ----------
-    neighbour : (q, k) int64, row numbers of the points, the nearest first; of points at the same distance the
-        smallest row first.
-    distance : (q, k) float64, in the metric's unit.
-    """
-
-    neighbour: Ints
-    distance: Floats
-
-
-class SearchOptions(NamedTuple):
-    """How a search runs and reports: see :func:`epsjoin.knn_join`."""
-
-    n_jobs: int
-    progress: ProgressArgument
-    counters: Counters
-    make: MakeArray = np.zeros
-    """Makes the arrays that have a row for each point."""
+_SAMPLE_QUERIES = 192
+"""Number of queries that show what the tree costs."""
 
 
 def find_nearest(
@@ -184,14 +140,6 @@ def fill_by_product(
     add_counts(options.counters, products=work.products, comparisons=work.survivors)
 
 
-class _PlannedJoin(NamedTuple):
-    """A join: its eps, the fraction of queries that it will finish, the work of its distances for each."""
-
-    eps: float
-    finished: float
-    work: float
-
-
 class _Copies(NamedTuple):
     """Queries whose lists are those of others, and these others; (c,) int64 both."""
 
@@ -205,11 +153,6 @@ def _are_few(n_queries: int, n_points: int, k: int, metric: Metric) -> bool:
         return True
     is_few = n_points <= _FEW_ROWS or (n_queries * n_points <= _FEW_COMPARISONS and k <= _SHORT_LIST)
     return is_few and metric.decision(math.inf).metric in BY_AXIS
-
-
-def _is_worth_it(n_queries: int, finished: float, work: float, join_work: float) -> bool:
-    """Whether a join costs less than other work for the queries that it will finish."""
-    return n_queries * finished * work > _ROUND_WORK + n_queries * (_QUERY_WORK + join_work)
 
 
 class _Search:
@@ -234,6 +177,7 @@ class _Search:
         self.decision = metric.decision(math.inf)
         self.is_own = queries is points and are_row_numbers(itself)
         self.random = np.random.default_rng(0)
+        self.joins = Joins(queries, points, itself, lists, metric, options, self.random)
 
     def run(self, rows: Ints) -> None:
         """Find the k nearest of these queries."""
@@ -260,13 +204,13 @@ class _Search:
             is_sampled[self.random.choice(len(rows), _SAMPLE_QUERIES, replace=False)] = True
             sample, rows = rows[is_sampled], rows[~is_sampled]
             per_query = self.search(tree, sample, False) / _SAMPLE_QUERIES
-            work = self.work_of(min(per_query, SCAN_FRACTION * n))
-            if not _is_worth_it(len(rows), 1.0, work, 0.0):
+            work = work_of(min(per_query, SCAN_FRACTION * n), self.points.shape[1])
+            if not is_worth_it(len(rows), 1.0, work, 0.0):
                 break
-            planned = self.plan_join(sample, kept)
-            if planned is None or not _is_worth_it(len(rows), planned.finished, work, planned.work):
+            planned = self.joins.plan(sample, kept)
+            if planned is None or not is_worth_it(len(rows), planned.finished, work, planned.work):
                 break
-            rows = self.join(rows, planned.eps, kept)
+            rows = self.joins.run(rows, planned.eps, kept)
         if per_query > SCAN_FRACTION * n:
             self.scan(rows)
         elif len(rows):
@@ -340,78 +284,3 @@ class _Search:
         per_query = self.search(tree, sample, False) / len(sample)
         found = self.lists.distances[sample, 0], len(rows), self.k, per_query, self.metric
         return rows, plan_if_cheaper(self.queries, self.points, sample, *found)
-
-    def work_of(self, n_points: float) -> float:
-        """The work of comparing a query with so many points of the tree."""
-        return work_of(n_points, self.points.shape[1])
-
-    def plan_join(self, sample: Ints, kept: Ints | None) -> _PlannedJoin | None:
-        """Choose the eps of a join; None where no number between 0 and infinity can be one.
-
-        Parameters
-        ----------
-        sample : finished queries, a uniform sample of the queries that were open before.
-        kept : the rows of the points that are not surplus; None: all.
-        """
-        k_distances = np.sort(self.lists.distances[sample, 0])
-        places = [math.ceil(fraction * sample.size) - 1 for fraction in _FINISHED_FRACTIONS]
-        radius = np.unique(k_distances[places]) * _EPS_SLACK
-        radius = radius[[self._is_threshold(each) for each in radius]]
-        if not radius.size:
-            return None
-        rows = np.arange(len(self.points)) if kept is None else kept
-        queries, n = self.queries[sample], len(rows)
-        rows = self.random.choice(rows, min(n, _JOINED_POINTS), replace=False)
-        few, many = self.points[rows[:_SAMPLE_POINTS]], self.points[rows]
-        counts = knn.count_within(self.decision, queries, few, radius)
-        add_counts(self.options.counters, comparisons=len(queries) * len(few))
-        per_query = counts * (n / len(few) / len(queries))
-        finished = np.searchsorted(k_distances, radius, side="right") / len(queries)
-        is_small = per_query <= _MAX_PAIRS_PER_NEIGHBOUR * self.k
-        best = int(np.flatnonzero(is_small)[-1]) if is_small.any() else int(np.argmin(per_query / finished))
-        eps, work = float(radius[best]), {"distance_computations": 0}
-        for _ in iter_join(queries, many, eps, self.metric, counters=work):
-            pass  # only its work counts
-        decisions = work["distance_computations"] * (n / len(many) / len(queries))
-        return _PlannedJoin(eps, float(finished[best]), self.work_of(_WORK_PER_DISTANCE * decisions))
-
-    def join(self, rows: Ints, eps: float, kept: Ints | None) -> Ints:
-        """Find the points within eps of these queries, keep the k nearest of each; return the open queries.
-
-        Parameters
-        ----------
-        rows : the open queries.
-        kept : see :meth:`plan_join`.
-        """
-        sizes, _, distances = self.lists
-        sizes[rows] = 0
-        is_open = np.zeros(len(self.queries), dtype=np.bool_)
-        is_open[rows] = True
-        n_jobs, progress, counters, _ = self.options
-        how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
-        n_pairs = 0
-        if self.queries is self.points and kept is None and 2 * len(rows) > len(self.queries):
-            # each pair once serves both its ends
-            for left, right, distance in iter_self_join(self.points, eps, self.metric, **how):
-                self._keep(left, right, distance, is_open)
-                self._keep(right, left, distance, is_open)
-                n_pairs += left.size
-        else:
-            others = self.points if kept is None else self.points[kept]
-            for left, right, distance in iter_join(self.queries[rows], others, eps, self.metric, **how):
-                self._keep(rows[left], right if kept is None else kept[right], distance, is_open)
-                n_pairs += left.size
-        add_counts(counters, rounds=1, pairs=n_pairs)
-        # a list's farthest entry stands first
-        is_open[rows] = (sizes[rows] < self.k) | (distances[rows, 0] > eps * _CERTAIN)
-        return rows[is_open[rows]]
-
-    def _keep(self, query: Ints, point: Ints, distance: Floats, is_open: Bools) -> None:
-        keep_nearest_of((query, point, distance), self.itself, is_open, self.lists)
-
-    def _is_threshold(self, eps: float) -> bool:
-        try:
-            self.metric.check_eps(float(eps))
-        except ArgumentError:
-            return False
-        return True

@@ -8,7 +8,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.trees.distance import fill_distances
 from epsjoin.local.arguments import MAX_COLUMNS, check_count
-from epsjoin.local.neighbours.search import KNearest
+from epsjoin.local.neighbours.nearest import KNearest
 from epsjoin.local.sweep.sweeping import Counters, add_counts, check_counters
 from epsjoin.local.trees.prepared import (
     BINS,

@@ -14,7 +14,8 @@ from epsjoin.kernels.neighbours.heaps import NearestLists
 from epsjoin.lake.arrow import to_binary, to_matrix
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.cells import Cells, plan_cells
-from epsjoin.local.neighbours.search import SearchOptions, find_nearest
+from epsjoin.local.neighbours.nearest import SearchOptions
+from epsjoin.local.neighbours.search import find_nearest
 from epsjoin.local.neighbours.tree import PointTree
 from epsjoin.spark.neighbours.messages import Message
 from epsjoin.spark.points import Points

@@ -24,7 +24,7 @@ from epsjoin.kernels.ids import index_ids, rows_of
 from epsjoin.lake.arrow import with_nulls
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.densities import outlier_factors, reach_densities
-from epsjoin.local.neighbours.search import KNearest
+from epsjoin.local.neighbours.nearest import KNearest
 from epsjoin.spark.neighbours.cell import plan_space
 from epsjoin.spark.neighbours.messages import Message, by_kind, exchange, write_messages
 from epsjoin.spark.neighbours.search import Kind, final_nearest, search_in_cells
