@@ -162,6 +162,19 @@ def test_knn_join__agrees_with_scikit_learn(name):
     assert k_distance(points, 6, name).tolist() == found.distance[:, -1].tolist()
 
 
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("n_places", [10, 300])
+def test_knn_join__of_an_array_with_itself_finds_each_point_itself(way, n_places):
+    """Unlike the points alone, of which none is its own neighbour; the array is the same object twice."""
+    points = np.random.default_rng(4).random((n_places, 2)).repeat(600 // n_places, axis=0)
+    with by(way):
+        found = knn_join(points, points, 3)
+    rows, distance = sorted_by_all_distances(points, points, 3, get_metric("euclidean"))
+    assert found.neighbour.tolist() == rows.tolist()
+    assert found.distance.tolist() == distance.tolist()
+    assert (found.distance[:, 0] == 0).all()
+
+
 def with_square(number):
     """Twelve whole numbers whose squares add up to this number."""
     vector = []

@@ -168,13 +168,13 @@ def keep_nearest(entries: Entries, starts: Ints, lists: NearestLists) -> None:
 
 
 @njit
-def keep_nearest_in_rows(entries: Entries, is_searched: Bools, lists: NearestLists) -> None:
+def keep_nearest_in_rows(entries: Entries, is_finished: Bools, lists: NearestLists) -> None:
     """Put each entry into the list of its row, as :func:`keep_nearest`, where all lists have the same room.
 
     Parameters
     ----------
     entries : n entries; no NaN.
-    is_searched : (n_rows,) bool, entries of these rows are left out.
+    is_finished : (n_rows,) bool, entries of these rows are left out.
     lists : modified; ids and distances are (n_rows, k) and contiguous.
     """
     row, neighbour, distance = entries
@@ -182,29 +182,9 @@ def keep_nearest_in_rows(entries: Entries, is_searched: Bools, lists: NearestLis
     sizes, ids, distances = lists.sizes, lists.ids.reshape(-1), lists.distances.reshape(-1)
     for i in range(row.size):
         at = row[i]
-        if is_searched[at]:
+        if is_finished[at]:
             continue
         if sizes[at] < k or distance[i] <= distances[at * k]:  # most of those of dense regions are farther
-            sizes[at] = keep_one(ids, distances, at * k, k, sizes[at], neighbour[i], distance[i])
-
-
-@njit
-def keep_nearest_of(entries: Entries, itself: Ints, is_open: Bools, lists: NearestLists) -> None:
-    """Put each entry into the list of its row, as :func:`keep_nearest`, for the open rows only.
-
-    Parameters
-    ----------
-    entries : n entries; no NaN.
-    itself : (n_rows,) int64, the neighbour that a row does not list: itself; -1 for none.
-    is_open : (n_rows,) bool, entries of other rows are left out.
-    lists : modified; ids and distances are (n_rows, k) and contiguous.
-    """
-    row, neighbour, distance = entries
-    k = lists.ids.shape[1]
-    sizes, ids, distances = lists.sizes, lists.ids.reshape(-1), lists.distances.reshape(-1)
-    for i in range(row.size):
-        at = row[i]
-        if is_open[at] and neighbour[i] != itself[at]:
             sizes[at] = keep_one(ids, distances, at * k, k, sizes[at], neighbour[i], distance[i])
 
 

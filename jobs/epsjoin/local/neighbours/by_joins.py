@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.neighbours import knn
-from epsjoin.kernels.neighbours.heaps import NearestLists, keep_nearest_of
+from epsjoin.kernels.neighbours.heaps import NearestLists, keep_nearest_in_rows
 from epsjoin.local.join.arrays import iter_join, iter_self_join
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.nearest import SearchOptions
@@ -61,14 +62,14 @@ class Joins(NamedTuple):
 
     Parameters
     ----------
-    queries, points, itself, lists, metric, options : see
-        :func:`epsjoin.local.neighbours.search.fill_lists`.
+    queries, points, lists, metric, options : see :func:`epsjoin.local.neighbours.search.fill_lists`.
+    is_own : whether the queries are the points, and none finds itself.
     random : draws the points with which a join is planned.
     """
 
     queries: Floats
     points: Floats
-    itself: Ints
+    is_own: bool
     lists: NearestLists
     metric: Metric
     options: SearchOptions
@@ -116,29 +117,34 @@ class Joins(NamedTuple):
         """
         sizes, ids, distances = self.lists
         sizes[rows] = 0
-        is_open = np.zeros(len(self.queries), dtype=np.bool_)
-        is_open[rows] = True
+        is_finished = np.ones(len(self.queries), dtype=np.bool_)
+        is_finished[rows] = False
         n_jobs, progress, counters, _ = self.options
         how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
         n_pairs = 0
-        if self.queries is self.points and kept is None and 2 * len(rows) > len(self.queries):
+        if self.is_own and kept is None and 2 * len(rows) > len(self.queries):
             # each pair once serves both its ends
             for left, right, distance in iter_self_join(self.points, eps, self.metric, **how):
-                self._keep(left, right, distance, is_open)
-                self._keep(right, left, distance, is_open)
+                self._keep(left, right, distance, is_finished)
+                self._keep(right, left, distance, is_finished)
                 n_pairs += left.size
         else:
             others = self.points if kept is None else self.points[kept]
             for left, right, distance in iter_join(self.queries[rows], others, eps, self.metric, **how):
-                self._keep(rows[left], right if kept is None else kept[right], distance, is_open)
+                found = rows[left], right if kept is None else kept[right], distance
+                if self.is_own:
+                    is_other = found[0] != found[1]
+                    found = found[0][is_other], found[1][is_other], distance[is_other]
+                self._keep(*found, is_finished)
                 n_pairs += left.size
         add_counts(counters, rounds=1, pairs=n_pairs)
         # a list's farthest entry stands first
-        is_open[rows] = (sizes[rows] < ids.shape[1]) | (distances[rows, 0] > eps * _CERTAIN)
-        return rows[is_open[rows]]
+        is_finished[rows] = (sizes[rows] == ids.shape[1]) & (distances[rows, 0] <= eps * _CERTAIN)
+        return rows[~is_finished[rows]]
 
-    def _keep(self, query: Ints, point: Ints, distance: Floats, is_open: Bools) -> None:
-        keep_nearest_of((query, point, distance), self.itself, is_open, self.lists)
+    def _keep(self, query: Ints, point: Ints, distance: Floats, is_finished: Bools) -> None:
+        entries = query, read_only(point), read_only(distance)
+        keep_nearest_in_rows(entries, is_finished, self.lists)
 
     def _is_threshold(self, eps: float) -> bool:
         try:

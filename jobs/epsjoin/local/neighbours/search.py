@@ -177,7 +177,7 @@ class _Search:
         self.decision = metric.decision(math.inf)
         self.is_own = queries is points and are_row_numbers(itself)
         self.random = np.random.default_rng(0)
-        self.joins = Joins(queries, points, itself, lists, metric, options, self.random)
+        self.joins = Joins(queries, points, self.is_own, lists, metric, options, self.random)
 
     def run(self, rows: Ints) -> None:
         """Find the k nearest of these queries."""
