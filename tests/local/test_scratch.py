@@ -25,6 +25,12 @@ def test_scratch_files__make_zeros_that_can_be_written_and_have_no_name(tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
+def test_scratch_files__make_arrays_in_memory_as_long_as_there_is_room(tmp_path):
+    make = ScratchFiles(tmp_path, 1000, in_memory=100)
+    is_in_memory = [make(n).base is None for n in (10, 3, 2, 1)]
+    assert is_in_memory == [True, False, True, False], "80 bytes, 24 too many, 16, and 8 where 4 are left"
+
+
 def test_scratch_files__refuse_what_the_disk_has_no_room_for_before_any_is_made(tmp_path):
     with pytest.raises(
         EpsjoinError, match="need 1,000,000,000,000,000,005 bytes in .* are free; .*SPARK_LOCAL_DIRS"

@@ -31,6 +31,9 @@ class MakeArray(Protocol):
 class ScratchFiles:
     """Makes arrays of zeros in files that have no name: they are gone with the process, however it ends.
 
+    The first arrays may be in memory instead, as far as there is room: those that are written in no order
+    should be made first, since pages of a file that change again and again are written again and again.
+
     The room of an array is taken when it is made: a full disk is an error then, not a signal while it is
     written.
 
@@ -38,6 +41,7 @@ class ScratchFiles:
     ----------
     folder : where the files lie.
     n_bytes : bytes of all arrays that will be made.
+    in_memory : bytes of arrays that are made in memory; an array that does not fit any more is in a file.
 
     Raises
     ------
@@ -45,8 +49,8 @@ class ScratchFiles:
         So many bytes are not free; the message says what to do.
     """
 
-    def __init__(self, folder: Path, n_bytes: int) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, n_bytes: int, in_memory: int = 0) -> None:
+        self.folder, self.room = folder, in_memory
         free = shutil.disk_usage(folder).free
         if n_bytes > free:
             raise EpsjoinError(
@@ -56,7 +60,8 @@ class ScratchFiles:
     def __call__(self, shape: int | tuple[int, ...], dtype: npt.DTypeLike = np.float64) -> npt.NDArray[Any]:
         """Make an array, which is written to its file and read from it as the system sees fit."""
         n_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        if not n_bytes:
+        if n_bytes <= self.room:
+            self.room -= n_bytes
             return np.zeros(shape, dtype)
         try:
             with tempfile.TemporaryFile(dir=self.folder) as file:

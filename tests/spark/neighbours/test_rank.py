@@ -72,7 +72,7 @@ def pairs_within(eps: float) -> list[tuple[int, int, float]]:
     return [(*sorted((IDS[i], IDS[j])), distance) for (i, j), distance in found]
 
 
-WAYS = [1 << 30, 160 * len(POINTS), 0]
+WAYS = [1 << 30, 100 * len(POINTS), 0]
 """Bytes that the driver may hold: it ranks the points, does so with large arrays in files, or Spark does."""
 
 
@@ -81,14 +81,16 @@ def test_room_on_driver__is_memory_then_files_then_none(
 ) -> None:
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path},/nowhere")
     n, d, k = 1000, 16, 4
-    whole = n * (160 + 27 * d + 16 * k)
+    whole = n * (100 + 27 * d + 16 * k)
     assert on_driver.room_on_driver(n, d, k, whole) is np.zeros
     in_files = on_driver.room_on_driver(n, d, k, whole - 1)
     assert isinstance(in_files, ScratchFiles)
-    assert in_files.folder == tmp_path
-    assert on_driver.room_on_driver(n, d, k, 160 * n - 1) is None
-    assert on_driver.room_on_driver(n, d, n, n * (160 + 8 * d)) is np.zeros  # then nothing is searched for
-    monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 2 * (whole - 160 * n) - 1, "SC_PAGE_SIZE": 1}.get)
+    assert (in_files.folder, in_files.room) == (tmp_path, whole - 1 - 100 * n), (
+        "the first arrays are in memory"
+    )
+    assert on_driver.room_on_driver(n, d, k, 100 * n - 1) is None
+    assert on_driver.room_on_driver(n, d, n, n * (100 + 8 * d)) is np.zeros  # then nothing is searched for
+    monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 2 * (whole - 100 * n) - 1, "SC_PAGE_SIZE": 1}.get)
     assert on_driver.room_on_driver(n, d, k, whole - 1) is None
     assert on_driver.room_on_driver(n, d, k, whole) is np.zeros
 

@@ -17,6 +17,21 @@ Keys = NDArray[np.uint64]
 
 
 @njit
+def _to_keys(bits: Keys, n_bits: int) -> None:
+    """Make keys of the bits of numbers, in place: in the order of the numbers, a row in the last bits.
+
+    Parameters
+    ----------
+    bits : (n,) uint64, those of float64; modified.
+    n_bits : number of bits of a row.
+    """
+    rows = (np.uint64(1) << np.uint64(n_bits)) - np.uint64(1)
+    for i in range(np.uint64(bits.size)):
+        value = ~bits[i] if bits[i] & _SIGN else bits[i] | _SIGN
+        bits[i] = (value & ~rows) | i
+
+
+@njit
 def _order_short_ties(
     keys: Keys, n_bits: int, first: Floats, second: Floats, order: Ints, most: int, long: Ints
 ) -> int:
@@ -87,15 +102,13 @@ def order_by_both(first: Floats, second: Floats) -> Ints:
 
     Notes
     -----
-    O(n log n). A key of 8 bytes has the row and as many bits of the first number as fit. Sorting keys takes
-    half as long as ``argsort``, and few rows tie in them that do not tie in the number.
+    O(n log n); 8 bytes for each row beside the result. A key of 8 bytes has the row and as many bits of the
+    first number as fit. Sorting keys takes half as long as ``argsort``, and few rows tie in them that do not
+    tie in the number.
     """
     n_bits = max(1, (len(first) - 1).bit_length())
-    bits = (first + 0.0).view(np.uint64)  # -0.0 becomes 0.0, its equal
-    keys = np.where(bits & _SIGN, ~bits, bits | _SIGN)
-    keys >>= np.uint64(n_bits)
-    keys <<= np.uint64(n_bits)
-    keys |= np.arange(len(first), dtype=np.uint64)
+    keys = (first + 0.0).view(np.uint64)  # -0.0 becomes 0.0, its equal
+    _to_keys(keys, n_bits)
     keys.sort()
     order = np.empty(len(first), np.int64)
     long = np.empty((len(order) // (_MAX_SHORT + 1), 2), np.int64)

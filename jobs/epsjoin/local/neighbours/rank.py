@@ -45,8 +45,14 @@ def order_by_outlyingness(lof: Floats, k_distance: Floats) -> Ints:
     -----
     O(n log n).
     """
-    factor = np.where(np.isnan(lof), -np.inf, -lof)
-    return order_by_both(factor, np.where(np.isnan(k_distance), -np.inf, -k_distance))
+    return order_by_both(_largest_first(lof), _largest_first(k_distance))
+
+
+def _largest_first(values: Floats) -> Floats:
+    """Numbers whose order is the opposite one, with unknown ones first; by no more arrays than this one."""
+    negative = -values
+    negative[np.isnan(negative)] = -np.inf
+    return negative
 
 
 def robust_spread(points: Floats) -> tuple[Floats, Floats]:
