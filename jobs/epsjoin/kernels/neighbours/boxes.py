@@ -58,6 +58,14 @@ def leaf_room(n: int, n_leaves: int) -> int:
 
 
 @njit_inner
+def add_gap(norm: int, total: float, gap: float) -> float:
+    """Add the difference on one more axis: its square, itself, or the maximum."""
+    if norm == SQUARES:
+        return total + gap * gap
+    return max(total, gap) if norm == MAXIMUM else total + gap
+
+
+@njit_inner
 def box_gap(
     norm: int, low: Floats, high: Floats, at: int, node_low: Floats, node_high: Floats, node: int
 ) -> float:
@@ -67,13 +75,9 @@ def box_gap(
     """
     total = 0.0
     for i in range(low.shape[1]):
-        gap = max(low[at, i] - node_high[node, i], node_low[node, i] - high[at, i], 0.0)
-        if norm == SQUARES:
-            total += gap * gap
-        elif norm == MAXIMUM:
-            total = max(total, gap)
-        else:
-            total += gap
+        total = add_gap(
+            norm, total, max(low[at, i] - node_high[node, i], node_low[node, i] - high[at, i], 0.0)
+        )
     return total
 
 

@@ -12,8 +12,15 @@ import numpy as np
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import BY_AXIS, Decision, decide
-from epsjoin.kernels.join.projection import MAXIMUM, SQUARES
-from epsjoin.kernels.neighbours.boxes import DEPTH, BoxTree, box_gap, leaf_room, leaf_values, shape_of
+from epsjoin.kernels.neighbours.boxes import (
+    DEPTH,
+    BoxTree,
+    add_gap,
+    box_gap,
+    leaf_room,
+    leaf_values,
+    shape_of,
+)
 
 _QUERIES_IN_BOX = 16
 """Number of queries that are counted for together."""
@@ -39,13 +46,7 @@ def _farthest(norm: int, low: Floats, high: Floats, at: int, tree: BoxTree, node
     """The differences between the farthest places of a box and a node's: squares, sum or maximum."""
     total = 0.0
     for i in range(low.shape[1]):
-        gap = max(high[at, i] - tree.low[node, i], tree.high[node, i] - low[at, i])
-        if norm == SQUARES:
-            total += gap * gap
-        elif norm == MAXIMUM:
-            total = max(total, gap)
-        else:
-            total += gap
+        total = add_gap(norm, total, max(high[at, i] - tree.low[node, i], tree.high[node, i] - low[at, i]))
     return total
 
 
