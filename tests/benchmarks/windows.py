@@ -1,6 +1,6 @@
 """``make bench-windows``: windows kept up to date against counting anew, and the paper's structures.
 
-Golab, Garg and Özsu (EDBT 2004) measure seconds of Java 1.4 in tables 6.2 and 6.3: maintenance, a histogram
+Golab, Garg and Özsu (EDBT 2004) measure seconds of Java 1.4 in sections 6.2 and 6.3: maintenance, a histogram
 and an intersection of windows by store and index, then rows of a value by ring, AUX, BW and DB. Here their
 structures count what they look at, which is the same on every machine, and the order that the paper found
 gets a verdict. Seconds are CPU time, in interleaved rounds: a push to a window beside counting all of its
@@ -190,11 +190,11 @@ def main(arguments: list[str] | None = None) -> int:
         "",
         *pushes,
         "",
-        f"### Table 6.2: values looked at per row, {count(n_rows // 10)} rows in 50 batches",
+        f"### Section 6.2: values looked at per row, {count(n_rows // 10)} rows in 50 batches",
         "",
         *stores,
         "",
-        f"### Table 6.3: links followed per row, {count(n_rows // 10)} rows in 50 batches",
+        f"### Section 6.3: links followed per row, {count(n_rows // 10)} rows in 50 batches",
         "",
         *links,
         "",

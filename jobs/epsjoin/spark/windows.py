@@ -136,8 +136,8 @@ def value_window(
 
     Notes
     -----
-    *Source*: Golab, Garg and Özsu (EDBT 2004), section 3: a run is a basic window, ``value_counts`` the store
-    AGGR. Cost: the rows of ``value_counts`` of these runs.
+    *Source*: Golab, Garg and Özsu (EDBT 2004), sections 3.2 and 4.1: a run is a basic window,
+    ``value_counts`` the store AGGR. Cost: the rows of ``value_counts`` of these runs.
     """
     folder = CONTRACTS if contracts is None else Path(contracts)
     opened = Lake(uris.parse_lake_uri(lake, "lake"), folder, load_source(folder, dataset))

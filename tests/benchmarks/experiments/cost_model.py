@@ -22,17 +22,17 @@ the border aside. With replication the model takes replicas as whole cubes in ra
 pieces are smaller than cubes and fall deeper. (For ORE the bound is about three times too high.) The rows are
 no bound, since pieces that stop less often are split more often.
 
-On real data it can only be a guess. Section 3.7.2 puts the fractal dimension P of the data in the place of
-d, and section 3.7.3 finds no support for it: for msl = 0, k = 3 the model with replication is 3 to 4 orders
-of magnitude below the measured comparisons on two of four data sets, the one without at most one order off
-on CAD. One cube in level 0 alone costs n comparisons. ``d`` may be such a P here.
+On real data it can only be a guess. Section 3.7.2 puts the fractal dimension P of the data in the place of d:
+for msl = 0, k = 3 the model with replication is 3 to 4 orders of magnitude below the measured comparisons on
+two of four data sets, the one without at most one order off on CAD. Section 3.7.3 finds no support for it.
+One cube in level 0 alone costs n comparisons. ``d`` may be such a P here.
 
 The I/O is counted in pages, and needs of the data no more than the sizes of its level files
 (:func:`io_cost`).
 
 References
 ----------
-Dittrich's dissertation on GESS, sections 3.3, 3.4, 3.6.1, 3.7.2, equations 3.3 to 3.14. Where its
+Dittrich's dissertation on GESS, sections 3.3, 3.4, 3.6.1, 3.7, equations 3.3 to 3.14. Where its
 formulas are incomplete: docs/notes-on-papers.md.
 """
 

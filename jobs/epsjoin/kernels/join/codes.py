@@ -101,7 +101,7 @@ def cube_corners(embedded: Floats, axes: Ints, low: Floats, width: float, eps: f
     outside the space behave as if the outermost cells reached to infinity, and two cubes that meet
     still meet after it; cubes that meet only after it are separated by the metric.
 
-    Fixed point instead of the floats' own bits follows Dittrich's dissertation, section 3.5.
+    Fixed point instead of the floats' own bits follows Dittrich's dissertation, sections 3.5 and 5.3.4.1.
     """
     n = embedded.shape[0]
     n_axes = axes.shape[0]

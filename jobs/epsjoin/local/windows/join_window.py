@@ -107,8 +107,8 @@ class JoinWindow:
     Notes
     -----
     A batch is joined with itself and with the window, never the window with itself: Golab, Garg and Özsu
-    (EDBT 2004), section 4, count joins among what needs the whole window, since they keep no pairs. Each pair
-    lies with the batch of its older row, so a batch that leaves takes its pairs with it in constant time.
+    (EDBT 2004), section 3.2, count joins among what needs the whole window, since they keep no pairs. Each
+    pair lies with the batch of its older row, so a batch that leaves takes its pairs along in constant time.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """The structures of Golab, Garg and Özsu (EDBT 2004), each as the paper has it, counting what it looks at.
 
 They answer what the structures of :class:`epsjoin.ValueWindow` and :class:`epsjoin.RowWindow` answer, and are
-chosen there by ``kind``, for the paper's tables 6.2 and 6.3 and as a second opinion.
+chosen there by ``kind``, for the experiments of its sections 6.2 and 6.3 and as a second opinion.
 
 Stores of batches: LIST (rows as they came), AGGR (sorted distinct values with counts), HASH (buckets of such
 lists), GROUP (rows per range). Indices over the window: L (a sorted list that is scanned), T (a sorted list
