@@ -10,8 +10,9 @@ What depends on an unknown k-distance is unknown: NaN, never a guess.
 References
 ----------
 Breunig, Kriegel, Ng, Sander: LOF: identifying density-based local outliers, SIGMOD 2000, definitions 3-7.
-Departure: the paper assumes that fewer than k points are equal to a point; here densities may be infinite,
-see :func:`outlier_factors`.
+Departures: there all points at the k-distance are neighbours, here those of the smaller ids, k together. The
+paper assumes that fewer than k points are equal to a point; here densities may be infinite, see
+:func:`outlier_factors`.
 """
 
 from __future__ import annotations
