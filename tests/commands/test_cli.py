@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from epsjoin.commands import cli
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError, EpsjoinError, TableError
 
+REPO = Path(__file__).resolve().parents[2]
 COMMANDS = (
     "clusters",
     "contract",
@@ -30,6 +33,26 @@ def test_help__lists_every_command(arguments: list[str], capsys: pytest.CaptureF
     assert cli.main(arguments) == 0
     said = capsys.readouterr().out
     assert [line.split()[0] for line in said.splitlines() if line.startswith("  ")] == list(COMMANDS)
+
+
+@pytest.mark.parametrize("command", [*(name for name in COMMANDS if name != "verify"), "contract new"])
+def test_options__are_all_in_a_page(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main([*command.split(), "--help"])
+    options = re.findall(r"^  (--[a-z-]+)", capsys.readouterr().out, re.MULTILINE)
+    assert options_without_a_page(options) == set()
+
+
+def test_options_of_jobs__are_all_in_a_page() -> None:
+    jobs = [*(REPO / "jobs").glob("*.py"), REPO / "jobs" / "epsjoin" / "spark" / "job.py"]
+    added = [re.findall(r'add_argument\(\s*"(--[a-z-]+)"', job.read_text(encoding="utf-8")) for job in jobs]
+    assert {"--points", "--stage", "--metrics-out"} <= {option for options in added for option in options}
+    assert options_without_a_page(option for options in added for option in options) == set()
+
+
+def options_without_a_page(options: Iterable[str]) -> set[str]:
+    pages = "".join(page.read_text(encoding="utf-8") for page in (REPO / "docs").glob("*.md"))
+    return {option for option in options if not re.search(rf"{option}(?![\w-])", pages)}
 
 
 @pytest.mark.parametrize("arguments", [[], ["cluster"]])
