@@ -339,6 +339,7 @@ def test_page__compares_values_over_the_last_runs(example: Findings) -> None:
         in words
     )
     assert all(each in words for each in ("<b>TACAN</b>", "LORAN", "25 %", "50 %"))
+    assert "fraction moved most points fraction fraction before" in words
     assert "no earlier run of the window has any to compare them with" in words
 
 

@@ -151,7 +151,7 @@ PICTURES: html.Pictures[Findings] = {
     ),
     "k-distance": (
         charts.draw_k_distances,
-        "Distance to the k-th neighbour against the share of points",
+        "Distance to the k-th neighbour against the fraction of points",
     ),
     "sizes": (charts.draw_cluster_sizes, "Number of clusters by size"),
     "cost": (charts.draw_costs, "Expected against measured replicas, candidates and pairs"),
