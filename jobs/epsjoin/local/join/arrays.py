@@ -85,8 +85,11 @@ def self_join(
     cuts : how to split the join into parts; by default it is not split. The result does not depend on it.
     progress : True draws a bar on stderr. A function is called with the fraction of the work that is done,
         from 0 to 1.
-    counters : dictionary to whose entries the work is added: ``rows``, ``carried_rows``, ``candidates``,
-        ``distance_computations``, ``pairs``; ``largest_stack`` keeps the maximum.
+    counters : dictionary to whose entries the work is added: ``rows`` (of all parts, as often as ``cuts``
+        repeat them), of these ``carried_rows``, which regular cuts send to a part only to be compared with
+        its own; ``candidates`` (pairs of rows that are looked at), ``distance_computations`` (those that pass
+        the filter), ``pairs``; ``largest_stack`` keeps the maximum number of rows in one window, or on the
+        stack of regular cuts.
 
     Returns
     -------
