@@ -187,6 +187,11 @@ VECTORS = polars.DataFrame(
             {},
             "'x', must be integers that float64 can hold",
         ),
+        (
+            pd.DataFrame({"x": [2**53, 2**53 + 1, 0.5]}, dtype=object),
+            {"columns": "x"},
+            "integers that float64 can hold; row 1",
+        ),
         (pd.DataFrame({"x": [1.0, None], "y": [0.5, 1.0]}), {}, "column 'x', must be finite; row 1"),
         (
             pd.DataFrame({"at": [[1.0, 2.0], [3.0]]}),

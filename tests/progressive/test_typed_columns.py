@@ -200,3 +200,29 @@ def test_progressive_join__refuses_a_column_whose_name_comes_twice(tmp_path):
     assert list(progressive_join(tmp_path / "a.csv", on=Band(1.0), columns=["y"])) == []
     with pytest.raises(ArgumentError, match="column 'x' occurs more than once"):
         bestmatch_files(tmp_path / "a.parquet", tmp_path / "a.parquet", eps=1.0, columns=["x"])
+
+
+def test_progressive_join__refuses_whole_numbers_that_float64_would_round_beside_floats(tmp_path):
+    """Two of them would become one."""
+    table = pa.table({"x": [2**53, 2**53 + 1], "y": [0.5, 0.5]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    pyarrow.csv.write_csv(table, tmp_path / "a.csv")
+    for rows in (tmp_path / "a.parquet", tmp_path / "a.csv", iter(table.to_batches())):
+        with pytest.raises(DataRefusedError, match=f"column 'x' has {2**53 + 1}, which float64 cannot hold"):
+            list(progressive_join(rows, on=Similarity(0.5)))
+    near = table.set_column(0, "x", [[2**53, 2**53 + 2]])
+    assert gathered(list(progressive_join(iter(near.to_batches()), on=Similarity(2.0)))) == [(0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("on", "rows"),
+    [
+        (Equi(), [2**53, 2**53 + 1, 0.5]),
+        (Similarity(0.1), [[2**53, 0.5], [2**53 + 1, 0.5]]),
+        (Temporal(), [[2**53, 2**53 + 0.5], [2**53 + 1, 2**53 + 2]]),
+    ],
+)
+def test_progressive_join__refuses_lists_of_whole_numbers_that_float64_would_round(on, rows):
+    for table in (rows, iter([rows])):
+        with pytest.raises(ArgumentError, match=f"a table must be integers .*row 1, column 0 is {2**53 + 1}"):
+            list(progressive_join(table, on=on))

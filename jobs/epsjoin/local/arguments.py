@@ -286,7 +286,7 @@ def unrounded(values: npt.ArrayLike, array: npt.NDArray[Any]) -> npt.NDArray[Any
     types = getattr(values, "dtypes", None)  # of a frame's columns
     if types is not None and not any("int" in str(each).lower() for each in types):
         return array
-    if not (array.ndim == 2 and array.size and _are_large(array)):
+    if not (array.ndim in (1, 2) and array.size and _are_large(array.reshape(len(array), -1))):
         return array
     given: Any = values  # frames round the integers themselves: pandas' and polars' first become objects
     if hasattr(given, "astype"):
@@ -310,7 +310,7 @@ def _as_float64(name: str, array: npt.NDArray[Any], ranges: Ranges = in_one_rang
         if not all(ranges(len(values), lambda _, begin, end: _are_finite(values[begin:end]))):
             _refuse_first(name, "must be finite", array, ~np.isfinite(values))
     elif array.dtype.itemsize == 8:
-        _refuse_first(name, "must be integers that float64 can hold", array, _is_rounded(array, values))
+        _refuse_first(name, "must be integers that float64 can hold", array, is_rounded(array, values))
     return values
 
 
@@ -330,12 +330,12 @@ def _numbers_of(name: str, array: npt.NDArray[Any]) -> Floats:
         values = array.astype(np.float64)
     except OverflowError as error:
         raise ArgumentError(f"{name} must be integers that float64 can hold: {error}") from error
-    is_rounded = np.isfinite(values) & (values != array).astype(np.bool_)
-    _refuse_first(name, "must be integers that float64 can hold", array, is_rounded)
+    is_changed = np.isfinite(values) & (values != array).astype(np.bool_)
+    _refuse_first(name, "must be integers that float64 can hold", array, is_changed)
     return values
 
 
-def _is_rounded(array: npt.NDArray[Any], values: Floats) -> Bools:
+def is_rounded(array: npt.NDArray[Any], values: Floats) -> Bools:
     """Where the conversion to float64 changed an int64 or uint64."""
     end = 2.0 ** (63 if array.dtype.kind == "i" else 64)  # what is rounded up to it does not fit back
     is_beyond = values >= end

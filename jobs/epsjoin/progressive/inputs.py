@@ -10,7 +10,7 @@ import numpy as np
 
 from epsjoin.errors import ArgumentError, DataRefusedError, needing_extra
 from epsjoin.kernels.arrays import Bools
-from epsjoin.local.arguments import check_seed, int_column
+from epsjoin.local.arguments import check_seed, int_column, is_rounded
 from epsjoin.local.progressive.sources import NUMBERS, ArraySource, Chunk, IteratorSource, Source
 
 _BATCH_ROWS = 1 << 14
@@ -76,7 +76,8 @@ def _to_chunk(where: str, batch: Any, columns: Sequence[str] | None, id_column: 
     Raises
     ------
     DataRefusedError
-        A column is not there or not of numbers, or has one that int64 does not hold; or an id is missing.
+        A column is not there or not of numbers, or has one that int64 does not hold, or beside a column of
+        floats one that float64 does not hold; or an id is missing.
 
     Notes
     -----
@@ -104,6 +105,13 @@ def _to_chunk(where: str, batch: Any, columns: Sequence[str] | None, id_column: 
     is_null = np.zeros(batch.num_rows, np.bool_)
     for number, (column, is_missing) in enumerate(read):
         values[:, number] = column
+        if column.dtype != values.dtype:
+            is_other = is_rounded(column, values[:, number])
+            if is_other.any():
+                raise DataRefusedError(
+                    f"{where}: column {wanted[number]!r} has {column[is_other.argmax()]}, which float64 "
+                    "cannot hold, beside a column of floats; cast it to float64 where it may round"
+                )
         if is_missing is not None and is_int:
             is_null |= is_missing
         elif is_missing is not None:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Ints
-from epsjoin.local.arguments import as_array, int_column
+from epsjoin.local.arguments import as_array, check_points, int_column, unrounded
 
 PAUSE = 0.005
 """Seconds to wait for an input that has nothing."""
@@ -84,7 +84,10 @@ def _rows(values: ArrayLike) -> NDArray[Any]:
     array = as_array("a table", values)
     if array.ndim == 0:
         raise ArgumentError("a table must be an array of rows, an iterator of them, or a path")
-    return array
+    exact = unrounded(values, array)
+    if exact is array:
+        return array
+    return check_points("a table", exact.reshape(len(exact), -1)).reshape(exact.shape)
 
 
 class ArraySource:
