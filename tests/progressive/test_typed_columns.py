@@ -8,7 +8,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from epsjoin import Band, Equi, Similarity, Temporal, bestmatch_files, progressive_join
+from epsjoin import Band, Equi, Similarity, Spatial, Temporal, bestmatch_files, progressive_join
 from epsjoin.errors import ArgumentError, DataRefusedError
 from tests.local.progressive.cases import gathered
 from tests.progressive.points import left_by_a_kill
@@ -212,6 +212,31 @@ def test_progressive_join__refuses_whole_numbers_that_float64_would_round_beside
             list(progressive_join(rows, on=Similarity(0.5)))
     near = table.set_column(0, "x", [[2**53, 2**53 + 2]])
     assert gathered(list(progressive_join(iter(near.to_batches()), on=Similarity(2.0)))) == [(0, 1)]
+
+
+@pytest.mark.parametrize("on", [Temporal(), Spatial()])
+@pytest.mark.parametrize(
+    ("begin", "end", "kinds"),
+    [
+        (pa.timestamp("s"), pa.timestamp("ns"), "times in s and times in ns"),
+        (pa.date32(), pa.timestamp("s"), "times in ns and times in s"),
+        (pa.timestamp("s"), pa.int64(), "times in s and numbers"),
+        (pa.timestamp("s"), pa.duration("s"), "times in s and durations in s"),
+    ],
+)
+def test_progressive_join__does_not_compare_two_ends_of_different_kinds(on, begin, end, kinds):
+    """A second of January would meet one of March."""
+    table = pa.table({"a": pa.array([0, 60], begin), "b": pa.array([10**15, 10**15], end)})
+    with pytest.raises(ArgumentError, match=f"a row must begin and end in values of one kind, not {kinds}"):
+        list(progressive_join(iter(table.to_batches()), on=on))
+
+
+def test_spatial__takes_boxes_of_places_and_times():
+    ends = {"x": [0.0, 1.0], "t": pa.array([0, 5], pa.timestamp("s"))}
+    table = pa.table([*ends.values(), [1.0, 2.0], ends["t"]], names=["x0", "t0", "x1", "t1"])
+    assert gathered(list(progressive_join(iter(table.to_batches()), on=Spatial()))) == []
+    met = table.set_column(3, "t1", pa.array([5, 5], pa.timestamp("s")))
+    assert gathered(list(progressive_join(iter(met.to_batches()), on=Spatial()))) == [(0, 1)]
 
 
 @pytest.mark.parametrize(

@@ -116,8 +116,8 @@ def _to_chunk(where: str, batch: Any, columns: Sequence[str] | None, id_column: 
             is_null |= is_missing
         elif is_missing is not None:
             values[is_missing, number] = np.nan
-    units = {_unit_of(batch.column(column).type, pa) for column in wanted} - {NUMBERS}
-    return Chunk(values, names_of_rows, is_null, " and ".join(sorted(units)) or NUMBERS)
+    units = tuple(_unit_of(batch.column(column).type, pa) for column in wanted)
+    return Chunk(values, names_of_rows, is_null, units)
 
 
 def _check_name(where: str, names: Sequence[str], wanted: str, *, is_file: bool = False) -> None:

@@ -150,7 +150,8 @@ class Temporal(JoinKind):
     Notes
     -----
     Rows have two columns, the first and the last time: floats, integers, or datetime64. Times are not
-    compared with numbers, nor those of files and of Arrow batches with times in another unit.
+    compared with numbers, nor those of files and of Arrow batches with times in another unit, also within a
+    row.
 
     Examples
     --------
@@ -162,6 +163,7 @@ class Temporal(JoinKind):
 
     closed: Literal["both", "left"] = "both"
     takes_times = True
+    has_ends = True
 
     def __post_init__(self) -> None:
         if self.closed not in ("both", "left"):
@@ -224,6 +226,7 @@ class Spatial(JoinKind):
     """
 
     axis: int | None = None
+    has_ends = True
 
     def __post_init__(self) -> None:
         if self.axis is not None:

@@ -122,10 +122,12 @@ class JoinCondition(ABC):
     ----------
     takes_nulls : whether rows of integers may lack one: such a row joins with nothing. Of floats NaN says so.
     takes_times : whether rows may be datetime64 or timedelta64, so that integers are none.
+    has_ends : whether the first half of the columns is where a row begins, and the other one where it ends.
     """
 
     takes_nulls: ClassVar[bool] = False
     takes_times: ClassVar[bool] = False
+    has_ends: ClassVar[bool] = False
 
     def check(self, name: str, values: ArrayLike) -> Values:
         """Check a table's rows and return them as (n, c); by default finite float64."""

@@ -28,28 +28,31 @@ class Chunk(NamedTuple):
     values : (n, ...) as they came.
     ids : (n,) int64; None for the row numbers.
     is_null : (n,) bool, which rows lack a number, whose integers mean nothing; None where no row does.
-    unit : what the values were before they became integers; None where their type still says so.
+    units : what the values of each column were before they became integers; None where their type still
+        says so.
     """
 
     values: NDArray[Any]
     ids: Ints | None = None
     is_null: Bools | None = None
-    unit: str | None = None
+    units: tuple[str, ...] | None = None
 
     @property
     def kind(self) -> str:
         """What the values are, in words: rows of different kinds are not compared."""
-        return self.unit or {"M": "times in ns", "m": "durations in ns"}.get(self.values.dtype.kind, NUMBERS)
+        if self.units is None:
+            return {"M": "times in ns", "m": "durations in ns"}.get(self.values.dtype.kind, NUMBERS)
+        return " and ".join(sorted({*self.units} - {NUMBERS})) or NUMBERS
 
     def take(self, rows: Ints | slice) -> Chunk:
         """Take some rows."""
         columns: list[Any] = [None if column is None else column[rows] for column in self[:3]]
-        return Chunk(*columns)._replace(unit=self.unit)
+        return Chunk(*columns)._replace(units=self.units)
 
     def copied(self) -> Chunk:
         """The same rows in arrays of their own."""
         columns: list[Any] = [None if column is None else column.copy() for column in self[:3]]
-        return Chunk(*columns)._replace(unit=self.unit)
+        return Chunk(*columns)._replace(units=self.units)
 
 
 class Source(Protocol):

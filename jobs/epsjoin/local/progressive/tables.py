@@ -94,8 +94,16 @@ class Tables:
         Raises
         ------
         ArgumentError
-            They are times, and those before are not, or in another unit.
+            They are times, and those before are not, or in another unit; or so are the two ends of a row.
         """
+        if on.has_ends and chunk.units is not None:
+            half = len(chunk.units) // 2
+            for begin, end in zip(chunk.units[:half], chunk.units[half:], strict=False):
+                if begin != end:
+                    raise ArgumentError(
+                        f"a row must begin and end in values of one kind, not {begin} and {end}; "
+                        "convert those of one column"
+                    )
         is_number = chunk.kind == NUMBERS and not on.takes_times  # in the unit of the times, if there are any
         kind = self._kind if is_number else chunk.kind
         self._kind = self._kind or kind
