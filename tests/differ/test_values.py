@@ -8,6 +8,7 @@ import json
 import math
 from collections.abc import Callable
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,46 @@ def test_snapshot_diff__compares_times_in_the_finer_of_two_units(old: str, new: 
     assert changed.schema.field("now").type.field("t").type == pa.timestamp(
         max(old, new, key=["s", "ms", "us"].index)
     )
+
+
+DECIMALS = [Decimal("1.10"), Decimal(2), Decimal("-3.50")]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (pa.array(DECIMALS, pa.decimal128(9, 2)), pa.array(DECIMALS, pa.decimal128(5, 3))),
+        (pa.array(DECIMALS, pa.decimal128(38, 30)), pa.array(DECIMALS, pa.decimal32(9, 1))),
+        (pa.array(DECIMALS, pa.decimal128(15, 2)), pa.array(map(float, DECIMALS))),
+        (pa.array([1, 2, 2**64 - 1], pa.uint64()), pa.array([1, 2, 2**64 - 1], pa.decimal128(30, 5))),
+        (pa.array([1, 2, 3], pa.time32("s")), pa.array([1_000_000, 2_000_000, 3_000_000], pa.time64("us"))),
+        (pa.array([1, 2, 3], pa.duration("s")), pa.array([1000, 2000, 3000], pa.duration("ms"))),
+        (pa.array([1, 2, 3], pa.timestamp("s", "UTC")), pa.array([1, 2, 3], pa.timestamp("s", "Asia/Tokyo"))),
+    ],
+)
+def test_snapshot_diff__takes_a_value_for_itself_in_another_type_of_its_kind(
+    old: pa.Array, new: pa.Array
+) -> None:
+    changed = pa.concat_arrays([new[:2], new[:1]])  # the third value is the first one
+    tables = [
+        pa.table({"key": key, "x": x, "y": y})
+        for key, x, y in ((old, old, [0, 0, 0]), (new[::-1], changed[::-1], [0, 0, 9]))
+    ]
+    found = snapshot_diff(*tables, key="key")
+    assert (len(found.inserted), len(found.deleted), len(found.rekeyed)) == (0, 0, 0)
+    assert (found.n_same, found.n_reformatted) == (1, 0)
+    assert [row["columns"] for row in found.updated.to_pylist()] == [["x"], ["y"]]
+
+
+def test_snapshot_diff__tells_apart_durations_of_one_number_in_two_units() -> None:
+    tables = [pa.table({"id": [1], "took": pa.array([5], pa.duration(unit))}) for unit in ("s", "ms")]
+    assert snapshot_diff(*tables, key="id").updated["columns"].to_pylist() == [["took"]]
+
+
+def test_snapshot_diff__tells_apart_decimals_beside_floats_to_their_last_digit() -> None:
+    old = pa.table({"id": [1], "x": pa.array([Decimal(2**53 + 1)], pa.decimal128(20, 0))})
+    new = pa.table({"id": [1], "x": [float(2**53)]})
+    assert snapshot_diff(old, new, key="id").updated["columns"].to_pylist() == [["x"]]
 
 
 def test_snapshot_diff__takes_a_time_in_nanoseconds_for_its_text(tmp_path: Path) -> None:

@@ -27,8 +27,11 @@ _OF_UPDATED = ("columns", "before", "now")
 """Names of columns that stand beside the key in what is told of an updated row."""
 
 _UNITS = ("s", "ms", "us", "ns")
-"""Units of Arrow's timestamps, the coarsest first: the finer one of two holds the values of both, for as long
-as it reaches."""
+"""Units of Arrow's types of time, the coarsest first: the finer one of two holds the values of both, for as
+long as it reaches."""
+
+_FLOAT64_DIGITS, _INTEGER_DIGITS, _MOST_DIGITS = 15, 20, 76
+"""Number of digits of decimals that float64 tells apart, of Arrow's integers and of its decimals, at most."""
 
 _TOO_FINE = re.compile(r":[0-9]{2}[.,][0-9]{6}0*[1-9]")
 """Matches times whose seconds have more digits than are read of them."""
@@ -103,11 +106,42 @@ def _common(one: pa.DataType, other: pa.DataType) -> pa.DataType:
         return one
     if all(pa.types.is_integer(kind) for kind in (one, other)):
         return pa.int64()
-    if all(pa.types.is_integer(kind) or pa.types.is_floating(kind) for kind in (one, other)):
+    if all(pa.types.is_integer(kind) or pa.types.is_decimal(kind) for kind in (one, other)):
+        return _common_decimal(one, other)
+    if all(map(_is_float64, (one, other))):
         return pa.float64()
-    if all(pa.types.is_timestamp(kind) for kind in (one, other)) and one.tz == other.tz:
-        return max(one, other, key=lambda kind: _UNITS.index(kind.unit))
+    for is_kind in (_is_instant, _is_local_time, pa.types.is_duration, pa.types.is_time):
+        if is_kind(one) and is_kind(other):
+            return max(one, other, key=lambda kind: _UNITS.index(kind.unit))
     return pa.string()
+
+
+def _is_float64(kind: pa.DataType) -> bool:
+    """Whether float64 tells numbers of this type apart, or refuses them: not decimals of many digits."""
+    if pa.types.is_decimal(kind):
+        return bool(kind.precision <= _FLOAT64_DIGITS)
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _common_decimal(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """The decimals that hold the values of two types, of decimals or of integers; texts where none do."""
+    kinds = [
+        (kind.precision, kind.scale) if pa.types.is_decimal(kind) else (_INTEGER_DIGITS, 0)
+        for kind in (one, other)
+    ]
+    scale = max(scale for _, scale in kinds)
+    digits = scale + max(precision - scale for precision, scale in kinds)
+    if digits > _MOST_DIGITS:
+        return pa.string()
+    return pa.decimal256(digits, scale)
+
+
+def _is_instant(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) and kind.tz is not None)
+
+
+def _is_local_time(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_timestamp(kind) and kind.tz is None)
 
 
 def mark_differing(old: pa.Table, new: pa.Table, names: Sequence[str]) -> dict[str, Bools]:
