@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from unittest import mock
 
 import numpy as np
@@ -16,7 +18,7 @@ from sklearn.utils import shuffle
 
 import epsjoin
 from epsjoin.errors import ArgumentError
-from epsjoin.local.cluster import hdbscan
+from epsjoin.local.cluster import hdbscan, spanning
 from epsjoin.local.cluster.hdbscan import mutual_reachability_tree
 from oracles import examples
 from oracles import hdbscan as twin
@@ -51,7 +53,8 @@ def test_tree__has_the_weights_of_prims(metric, n, has_ties, min_samples, alpha,
     of = points, min_samples, epsjoin.get_metric(name, p or None)
     with mock.patch.multiple(hdbscan, _FEW_ROWS=way[0], _MAX_COMPARED=way[1]):
         tree = mutual_reachability_tree(*of, alpha=alpha)
-    same = mutual_reachability_tree(*of, alpha=alpha)
+    with mock.patch.multiple(hdbscan, _FEW_ROWS=way[0]), mock.patch.object(spanning, "_AT_ONCE", 100):
+        same = mutual_reachability_tree(*of, alpha=alpha)
     assert [column.tolist() for column in tree] == [column.tolist() for column in same], "whatever the way"
     assert tree.weight.tolist() == prim(points.tolist(), min_samples, name, p, alpha)
     joined = {row: {row} for row in range(n)}
@@ -65,11 +68,22 @@ def test_tree__has_the_weights_of_prims(metric, n, has_ties, min_samples, alpha,
 
 @pytest.mark.parametrize(("d", "is_given_up"), [(2, False), (30, True)])
 def test_tree__by_boxes_is_given_up_where_these_tell_little_apart(monkeypatch, d, is_given_up):
-    points, dense = np.random.default_rng(0).random((2100, d)), hdbscan.dense_tree
+    points, dense = np.random.default_rng(0).random((2100, d)), hdbscan.span_by_pairs
     called = []
-    monkeypatch.setattr(hdbscan, "dense_tree", lambda *of: called.append(of) or dense(*of))
+    monkeypatch.setattr(hdbscan, "span_by_pairs", lambda *of: called.append(of) or dense(*of))
     mutual_reachability_tree(points, 5, epsjoin.get_metric("euclidean"))
     assert bool(called) == is_given_up
+
+
+@pytest.mark.parametrize("few_rows", [0, 10**6])
+def test_tree__ends_by_an_interrupt_while_a_kernel_searches(monkeypatch, few_rows):
+    """By boxes, and by all pairs."""
+    points, euclidean = np.random.default_rng(0).random((40_000, 8)), epsjoin.get_metric("euclidean")
+    monkeypatch.setattr(hdbscan, "_FEW_ROWS", few_rows)
+    mutual_reachability_tree(points[:600], 1, euclidean)  # kernels are compiled
+    threading.Timer(0.1, signal.pthread_kill, (threading.get_ident(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        mutual_reachability_tree(points, 1, euclidean)
 
 
 @examples(60)

@@ -7,6 +7,8 @@ not in the tree yet. Of edges as light that with the smallest rows comes first, 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from epsjoin.kernels.accelerate import njit
@@ -16,35 +18,61 @@ from epsjoin.kernels.cluster.spanning_tree import is_lighter
 from epsjoin.kernels.distances import EUCLIDEAN
 
 
+class Outside(NamedTuple):
+    """The n - 1 rows that are not in the tree, the first of as many as there still are.
+
+    Parameters
+    ----------
+    rows, cores : (n - 1,) their numbers, at first from 1 on, and core distances.
+    flat : (d * (n - 1),) float64, their coordinates, axis by axis.
+    lightest, partner : (n - 1,) the lightest edge of each into the tree, its weight, at first infinite, and
+        its row there.
+    values : (n - 1,) float64, room.
+    """
+
+    rows: Ints
+    cores: Floats
+    flat: Floats
+    lightest: Floats
+    partner: Ints
+    values: Floats
+
+
 @njit
-def dense_tree(metric: int, points: Floats, core: Floats, alpha: float) -> tuple[Ints, Ints, Floats]:
-    """Find the edges of the minimum spanning tree under mutual reachability.
+def grow_dense_tree(
+    metric: int,
+    points: Floats,
+    core: Floats,
+    alpha: float,
+    outside: Outside,
+    left: Ints,
+    right: Ints,
+    weight: Floats,
+    newest: int,
+    begin: int,
+    end: int,
+) -> int:
+    """Find some more edges of the minimum spanning tree under mutual reachability.
 
     Parameters
     ----------
     metric : one of :data:`epsjoin.kernels.distances.BY_AXIS`.
-    points, core, alpha : see :func:`epsjoin.kernels.cluster.spanning_tree.spanning_tree`.
+    points, core, alpha : see :func:`epsjoin.kernels.cluster.spanning_tree.grow_forest`.
+    outside : written.
+    left, right, weight : (n - 1,) written from ``begin`` until before ``end``: the edges, ``left < right``.
+    newest : the row that came into the tree last; at first 0.
 
     Returns
     -------
-    left, right, weight : (n - 1,) each, ``left < right``, in no order.
+    The row that came into the tree last.
 
     Notes
     -----
-    O(n² d); the memory of the points, once more.
+    O(n² d) for all edges; the memory of the points, once more. It returns a number alone, as ``grow_forest``.
     """
-    n, d = points.shape
-    n_edges = n - 1
-    left, right, weight = np.empty(n_edges, np.int64), np.empty(n_edges, np.int64), np.empty(n_edges)
-    # the rows that are not in the tree, their coordinates axis by axis, and the lightest edge of each into it
-    rows, cores = np.arange(1, n), core[1:].copy()
-    flat = np.empty(n_edges * d)
-    for i in range(n_edges):
-        for axis in range(d):
-            flat[axis * n_edges + i] = points[i + 1, axis]
-    lightest, partner, values = np.full(n_edges, np.inf), np.full(n_edges, n), np.empty(n_edges)
-    newest = 0
-    for found in range(n_edges):
+    n_edges, d = left.size, points.shape[1]
+    rows, cores, flat, lightest, partner, values = outside
+    for found in range(begin, end):
         size = n_edges - found
         sum_axes(metric, points, newest, flat, 0, n_edges, size, values, np.inf)
         for i in range(size):
@@ -68,4 +96,4 @@ def dense_tree(metric: int, points: Floats, core: Floats, alpha: float) -> tuple
         lightest[best], partner[best] = lightest[last], partner[last]
         for axis in range(d):
             flat[axis * n_edges + best] = flat[axis * n_edges + last]
-    return left, right, weight
+    return newest

@@ -8,6 +8,8 @@ smallest rows is the lightest one, so that no round closes a circle and the tree
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from epsjoin.kernels.accelerate import njit
@@ -18,12 +20,42 @@ from epsjoin.kernels.neighbours.boxes import DEPTH, BoxTree, child_gaps, leaf_ro
 from epsjoin.kernels.neighbours.tree import least_distance, reach
 
 
+class Forest(NamedTuple):
+    """The components of n points, and what is known of the edges that leave them.
+
+    Parameters
+    ----------
+    left, right, weight : (n - 1,) the edges that were found, ``left < right``, in no order.
+    parent, component : (n,) int64, of each row in a forest of union-find, and its root; at first itself.
+    lightest, low, high : (n,) of the lightest edge that leaves a component, by its root: the weight, the
+        smaller and the larger row.
+    partner, reached : (n,) the lightest edge of each row that was seen: the other row, at first -1, and the
+        weight.
+    known : (n,) float64, a row has no lighter edge that leaves its component; at first 0.
+    below : (nodes,) int64, the one component of the points below each node, -1 where they are of several.
+    least_core : (nodes,) float64, the least core distance below each node; at first infinite.
+    """
+
+    left: Ints
+    right: Ints
+    weight: Floats
+    parent: Ints
+    component: Ints
+    lightest: Floats
+    low: Ints
+    high: Ints
+    partner: Ints
+    reached: Floats
+    known: Floats
+    below: Ints
+    least_core: Floats
+
+
 @njit
-def _least_cores(tree: BoxTree, core: Floats) -> Floats:
-    """The least core distance below each node."""
+def least_cores(tree: BoxTree, core: Floats, least: Floats) -> None:
+    """Write the least core distance below each node."""
     n, n_nodes = tree.order.size, tree.low.shape[0]
     n_leaves = (n_nodes + 1) // 2
-    least = np.full(n_nodes, np.inf)
     for node in range(n_nodes - 1, -1, -1):
         if node < n_leaves - 1:
             least[node] = min(least[2 * node + 1], least[2 * node + 2])
@@ -31,7 +63,6 @@ def _least_cores(tree: BoxTree, core: Floats) -> Floats:
             leaf = node - (n_leaves - 1)
             for place in range(n * leaf // n_leaves, n * (leaf + 1) // n_leaves):
                 least[node] = min(least[node], core[tree.order[place]])
-    return least
 
 
 @njit
@@ -62,7 +93,38 @@ def is_lighter(weight: float, one: int, other: int, than: float, first: int, sec
 
 
 @njit
-def spanning_tree(
+def _begin_round(tree: BoxTree, forest: Forest) -> None:
+    """Forget the lightest edges of all components but those that were seen and still leave one."""
+    _components_below(tree, forest.component, forest.below)
+    lightest, low, high, component = forest.lightest, forest.low, forest.high, forest.component
+    n = component.size
+    lightest[:] = np.inf
+    low[:] = n
+    high[:] = n
+    for row in range(n):
+        mine, other, weight = component[row], forest.partner[row], forest.reached[row]
+        if other >= 0 and component[other] != mine:
+            if is_lighter(weight, row, other, lightest[mine], low[mine], high[mine]):
+                lightest[mine], low[mine], high[mine] = weight, min(row, other), max(row, other)
+
+
+@njit
+def _end_round(forest: Forest, found: int) -> int:
+    """Take the lightest edge of each component; return the number of all edges."""
+    parent, component, low, high = forest.parent, forest.component, forest.low, forest.high
+    for root in range(component.size):
+        if component[root] == root and find_root(parent, low[root]) != find_root(parent, high[root]):
+            unite(parent, low[root], high[root])
+            forest.left[found], forest.right[found] = low[root], high[root]
+            forest.weight[found] = forest.lightest[root]
+            found += 1
+    for row in range(component.size):
+        component[row] = find_root(parent, row)
+    return found
+
+
+@njit
+def grow_forest(
     decision: Decision,
     norm: int,
     tree: BoxTree,
@@ -70,9 +132,12 @@ def spanning_tree(
     embedded: Floats,
     core: Floats,
     alpha: float,
+    forest: Forest,
+    found: int,
+    begin: int,
     most: float,
-) -> tuple[Ints, Ints, Floats, bool]:
-    """Find the edges of the minimum spanning tree under mutual reachability.
+) -> tuple[int, int, float]:
+    """Search on for the edges of the minimum spanning tree under mutual reachability, to the end of a round.
 
     Parameters
     ----------
@@ -82,95 +147,81 @@ def spanning_tree(
     points, embedded : (n, d) and (n, e) float64, in the order of their rows; n at least 1.
     core : (n,) float64, core distances.
     alpha : distances, but not core distances, are divided by it; above 0.
-    most : number of comparisons of two points after which the search is given up.
+    forest : written.
+    found : number of its edges.
+    begin : place in the tree's order of the row to begin with; 0 at the beginning of a round.
+    most : number of comparisons of two points after which the search pauses.
 
     Returns
     -------
-    left, right, weight : (n - 1,) each, ``left < right``, in no order.
-    is_whole : whether these are all edges; if not, they have no meaning.
+    found : number of edges.
+    begin : place of the row to go on with.
+    compared : number of comparisons.
 
     Notes
     -----
-    At most log2(n) rounds; O(n) memory.
+    At most log2(n) rounds; O(n) memory. It returns numbers alone: what Ctrl-C raises while numba makes arrays
+    of a result becomes a ``SystemError``.
     """
     order, places, tree_low, tree_high = tree.order, tree.places, tree.low, tree.high
-    n, n_nodes, (n_leaves, levels) = order.size, tree_low.shape[0], shape_of(tree_low)
+    n, (n_leaves, levels) = order.size, shape_of(tree_low)
     flat, metric = places.reshape(-1), decision.metric
     is_by_axis = metric in BY_AXIS
     least = least_distance(metric, decision.p)
     values = np.empty(leaf_room(n, n_leaves))
-    least_core = _least_cores(tree, core)
-    below = np.empty(n_nodes, np.int64)
-    parent, component = np.arange(n), np.arange(n)
-    lightest, low, high = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64)
-    left, right, weight = np.empty(n - 1, np.int64), np.empty(n - 1, np.int64), np.empty(n - 1)
     nodes, gaps = np.empty(DEPTH, np.int64), np.empty(DEPTH)
-    partner, known = np.full(n, -1), np.zeros(n)
-    reached = np.full(n, np.inf)
-    found, compared = 0, 0
-    while found < n - 1:
-        _components_below(tree, component, below)
-        lightest[:] = np.inf
-        low[:] = n
-        high[:] = n
-        for row in range(n):  # what earlier rounds have found is mostly still there
-            mine, other = component[row], partner[row]
-            if other >= 0 and component[other] != mine:
-                if is_lighter(reached[row], row, other, lightest[mine], low[mine], high[mine]):
-                    lightest[mine], low[mine], high[mine] = reached[row], min(row, other), max(row, other)
-        for start in range(n):
-            row = order[start]
-            mine = component[row]
-            if max(core[row], known[row]) > lightest[mine]:
+    component, lightest, low, high = forest.component, forest.lightest, forest.low, forest.high
+    partner, reached, known = forest.partner, forest.reached, forest.known
+    below, least_core = forest.below, forest.least_core
+    compared = 0.0
+    if begin == 0:
+        _begin_round(tree, forest)
+    for start in range(begin, n):
+        row = order[start]
+        mine = component[row]
+        if max(core[row], known[row]) > lightest[mine]:
+            continue
+        if compared > most:
+            return found, start, compared
+        limit = reach(metric, norm, lightest[mine] * alpha, least)
+        nodes[0] = 0
+        gaps[0] = 0.0
+        waiting = 1
+        while waiting > 0:
+            waiting -= 1
+            node = nodes[waiting]
+            if below[node] == mine or gaps[waiting] > limit or least_core[node] > lightest[mine]:
                 continue
-            if compared > most:
-                return left, right, weight, False
-            limit = reach(metric, norm, lightest[mine] * alpha, least)
-            nodes[0] = 0
-            gaps[0] = 0.0
-            waiting = 1
-            while waiting > 0:
-                waiting -= 1
-                node = nodes[waiting]
-                if below[node] == mine or gaps[waiting] > limit or least_core[node] > lightest[mine]:
-                    continue
-                if node < n_leaves - 1:
-                    near, far = 2 * node + 1, 2 * node + 2
-                    near_gap, far_gap = child_gaps(norm, embedded, row, tree_low, tree_high, node)
-                    if far_gap < near_gap:
-                        near, far = far, near
-                        near_gap, far_gap = far_gap, near_gap
-                    nodes[waiting], gaps[waiting] = far, far_gap
-                    nodes[waiting + 1], gaps[waiting + 1] = near, near_gap
-                    waiting += 2
-                    continue
-                leaf = node - (n_leaves - 1)
-                begin = n * leaf >> levels
-                size = (n * (leaf + 1) >> levels) - begin
-                compared += size
-                if is_by_axis:
-                    leaf_values(metric, points, row, flat, begin, size, values, limit)
-                else:
-                    for j in range(size):
-                        values[j] = decide(decision, points, row, places, begin + j)
+            if node < n_leaves - 1:
+                near, far = 2 * node + 1, 2 * node + 2
+                near_gap, far_gap = child_gaps(norm, embedded, row, tree_low, tree_high, node)
+                if far_gap < near_gap:
+                    near, far = far, near
+                    near_gap, far_gap = far_gap, near_gap
+                nodes[waiting], gaps[waiting] = far, far_gap
+                nodes[waiting + 1], gaps[waiting + 1] = near, near_gap
+                waiting += 2
+                continue
+            leaf = node - (n_leaves - 1)
+            first = n * leaf >> levels
+            size = (n * (leaf + 1) >> levels) - first
+            compared += size
+            if is_by_axis:
+                leaf_values(metric, points, row, flat, first, size, values, limit)
+            else:
                 for j in range(size):
-                    other = order[begin + j]
-                    if is_by_axis and values[j] > limit:
-                        continue
-                    if component[other] == mine or core[other] > lightest[mine]:
-                        continue
-                    distance = np.sqrt(values[j]) if metric == EUCLIDEAN else values[j]
-                    heavy = max(distance / alpha, core[row], core[other])
-                    if is_lighter(heavy, row, other, lightest[mine], low[mine], high[mine]):
-                        lightest[mine], low[mine], high[mine] = heavy, min(row, other), max(row, other)
-                        partner[row], reached[row] = other, heavy
-                        limit = reach(metric, norm, heavy * alpha, least)
-            known[row] = lightest[mine]  # it has no lighter edge, now or when its component has grown
-        for root in range(n):
-            if component[root] == root and find_root(parent, low[root]) != find_root(parent, high[root]):
-                unite(parent, low[root], high[root])
-                left[found], right[found], weight[found] = low[root], high[root], lightest[root]
-                found += 1
-        for row in range(n):
-            component[row] = find_root(parent, row)
-    return left, right, weight, True
+                    values[j] = decide(decision, points, row, places, first + j)
+            for j in range(size):
+                other = order[first + j]
+                if is_by_axis and values[j] > limit:
+                    continue
+                if component[other] == mine or core[other] > lightest[mine]:
+                    continue
+                distance = np.sqrt(values[j]) if metric == EUCLIDEAN else values[j]
+                heavy = max(distance / alpha, core[row], core[other])
+                if is_lighter(heavy, row, other, lightest[mine], low[mine], high[mine]):
+                    lightest[mine], low[mine], high[mine] = heavy, min(row, other), max(row, other)
+                    partner[row], reached[row] = other, heavy
+                    limit = reach(metric, norm, heavy * alpha, least)
+        known[row] = lightest[mine]  # it has no lighter edge, now or when its component has grown
+    return _end_round(forest, found), 0, compared

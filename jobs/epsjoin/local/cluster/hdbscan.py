@@ -31,12 +31,11 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.cluster.condense import Condensed, condense, link
-from epsjoin.kernels.cluster.dense_tree import dense_tree
-from epsjoin.kernels.cluster.spanning_tree import spanning_tree
 from epsjoin.kernels.cluster.union_find import forest
 from epsjoin.kernels.distances import BY_AXIS
 from epsjoin.local.arguments import as_number, check_choice, check_count, check_points
 from epsjoin.local.cluster.selection import Selection, choose_clusters, in_single_cluster
+from epsjoin.local.cluster.spanning import span_by_boxes, span_by_pairs
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.neighbours.knn import k_distance
 from epsjoin.local.neighbours.tree import grow_boxes
@@ -257,12 +256,10 @@ def _span(points: Floats, core: Floats, alpha: float, metric: Metric) -> tuple[I
     may_be_dense = decision.metric in BY_AXIS
     if not (may_be_dense and n <= (_FEW_WIDE_ROWS if d >= _WIDE else _FEW_ROWS)):
         most = _MAX_COMPARED * n * n if may_be_dense else math.inf
-        tree, embedded = grow_boxes(points, metric), read_only(metric.embed(points))
-        of = decision, metric.norm, tree, points, embedded, core
-        left, right, weight, is_whole = spanning_tree(*of, alpha, most)
-        if is_whole:
-            return left, right, weight
-    return dense_tree(decision.metric, points, core, alpha)
+        edges = span_by_boxes(points, core, alpha, metric, grow_boxes(points, metric), most)
+        if edges is not None:
+            return edges
+    return span_by_pairs(points, core, alpha, decision.metric)
 
 
 def _homes(tree: Condensed, taken: Bools) -> Ints:

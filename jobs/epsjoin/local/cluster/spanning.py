@@ -1,0 +1,90 @@
+"""The minimum spanning tree under mutual reachability: by a tree of boxes, or by the distances of all pairs.
+
+Kernels search for some time each, and return numbers alone, so that an interrupt from the keyboard is seen
+between two calls.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from epsjoin.kernels.accelerate import read_only
+from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.kernels.cluster.dense_tree import Outside, grow_dense_tree
+from epsjoin.kernels.cluster.spanning_tree import Forest, grow_forest, least_cores
+from epsjoin.kernels.neighbours.boxes import BoxTree
+from epsjoin.local.metric import Metric
+
+Edges = tuple[Ints, Ints, Floats]
+"""Rows, the smaller one first, and weights, in no order."""
+
+_AT_ONCE = 1 << 24
+"""Number of coordinates that are compared by one call of a kernel, about."""
+
+
+def span_by_boxes(
+    points: Floats, core: Floats, alpha: float, metric: Metric, tree: BoxTree, most: float
+) -> Edges | None:
+    """Find the edges by a tree of boxes; None where more than ``most`` pairs of points were compared.
+
+    Parameters
+    ----------
+    points, core, alpha : see :func:`epsjoin.kernels.cluster.spanning_tree.grow_forest`.
+    tree : over the points.
+    """
+    (n, d), decision = points.shape, metric.decision(np.inf)
+    of = decision, metric.norm, tree, points, read_only(metric.embed(points)), core, alpha
+    forest = _plant(tree, core)
+    found, begin, compared = 0, 0, 0.0
+    while found < n - 1:
+        found, begin, more = grow_forest(*of, forest, found, begin, min(_AT_ONCE // d, most - compared))
+        compared += more
+        if compared > most:
+            return None
+    return forest.left, forest.right, forest.weight
+
+
+def _plant(tree: BoxTree, core: Floats) -> Forest:
+    """Each point by itself."""
+    n, n_nodes = len(core), len(tree.low)
+    least_core = np.full(n_nodes, np.inf)
+    least_cores(tree, core, least_core)
+    return Forest(
+        left=np.empty(n - 1, np.int64),
+        right=np.empty(n - 1, np.int64),
+        weight=np.empty(n - 1),
+        parent=np.arange(n),
+        component=np.arange(n),
+        lightest=np.empty(n),
+        low=np.empty(n, np.int64),
+        high=np.empty(n, np.int64),
+        partner=np.full(n, -1),
+        reached=np.full(n, np.inf),
+        known=np.zeros(n),
+        below=np.empty(n_nodes, np.int64),
+        least_core=least_core,
+    )
+
+
+def span_by_pairs(points: Floats, core: Floats, alpha: float, metric: int) -> Edges:
+    """Find the edges by the distances of all pairs.
+
+    Parameters
+    ----------
+    points, core, alpha, metric : see :func:`epsjoin.kernels.cluster.dense_tree.grow_dense_tree`.
+    """
+    n_edges, d = len(points) - 1, points.shape[1]
+    outside = Outside(
+        rows=np.arange(1, n_edges + 1),
+        cores=core[1:].copy(),
+        flat=points[1:].T.flatten(),
+        lightest=np.full(n_edges, np.inf),
+        partner=np.full(n_edges, n_edges + 1),
+        values=np.empty(n_edges),
+    )
+    edges = np.empty(n_edges, np.int64), np.empty(n_edges, np.int64), np.empty(n_edges)
+    newest, step = 0, max(1, _AT_ONCE // max(1, n_edges * d))
+    for begin in range(0, n_edges, step):
+        end = min(begin + step, n_edges)
+        newest = grow_dense_tree(metric, points, core, alpha, outside, *edges, newest, begin, end)
+    return edges
