@@ -77,6 +77,12 @@ def test_snapshot_diff__refuses_what_cannot_be_compared(spark: SparkSession) -> 
         epsjoin.spark.snapshot_diff(old, new, key="a")
     with pytest.raises(ArgumentError, match="old has no column 'b'; it has a, x"):
         epsjoin.spark.snapshot_diff(old, new, key="b")
+    for of in ("INTERVAL '1' YEAR", "make_interval(1)", "named_struct('b', 1, 'b', 2)"):
+        odd = old.selectExpr("a", f"{of} AS x")
+        with pytest.raises(ArgumentError, match=r"column 'x' has the type (interval|struct).*; leave it out"):
+            epsjoin.spark.snapshot_diff(odd, odd, key="a")
+        with pytest.raises(ArgumentError, match="the key column 'x' is (interval|struct).* cannot be comp"):
+            epsjoin.spark.snapshot_diff(odd, odd, key="x")
     nested = old.selectExpr("a", "struct(x) AS x")
     with pytest.raises(ArgumentError, match="column 'x' has the type struct.* cannot be compared; leave it"):
         epsjoin.spark.snapshot_diff(nested, nested, key="a")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
@@ -87,7 +88,7 @@ def snapshot_diff(
     rest = list({fold(name): name for name in chosen if fold(name) not in folded}.values())
     one, other = (_select(frame, label, keys, rest, fold) for frame, label in ((old, "old"), (new, "new")))
     for name, field in zip(keys, other.schema, strict=False):
-        if isinstance(field.dataType, MapType | VariantType):
+        if isinstance(field.dataType, MapType | VariantType) or _to_arrow(field) is None:
             raise ArgumentError(f"the key column {name!r} is {_kind(field)}, which cannot be compared")
     for name, mine, theirs in zip((*keys, *rest), one.schema, other.schema, strict=True):
         kinds = [_kind(field) for field in (mine, theirs)]
@@ -152,11 +153,27 @@ def _select(
 
 
 def _check_types(frame: DataFrame, names: list[str], n_keys: int) -> None:
+    for name, field in zip(names, list(frame.schema)[n_keys:], strict=True):
+        kind = _to_arrow(field)
+        if kind is None:
+            raise ArgumentError(
+                f"column {name!r} has the type {_kind(field)}, whose values cannot be compared; leave it out "
+                "or make it text"
+            )
+        try:
+            check_types(pa.schema([(name, kind)]))
+        except TypeError as error:
+            raise ArgumentError(str(error)) from error
+
+
+def _to_arrow(field: StructField) -> pa.DataType | None:
+    """The type in which a task gets the values of a column; None where Spark hands out none such."""
     try:
-        schema = to_arrow_schema(StructType(list(frame.schema)[n_keys:]), timezone="UTC")
-        check_types(pa.schema([(name, kind) for name, kind in zip(names, schema.types, strict=True)]))
-    except TypeError as error:
-        raise ArgumentError(str(error)) from error
+        return to_arrow_schema(
+            StructType([field]), error_on_duplicated_field_names_in_struct=True, timezone="UTC"
+        ).types[0]
+    except PySparkException:
+        return None
 
 
 def _digests(frame: DataFrame, keys: list[str], label: str) -> DataFrame:
