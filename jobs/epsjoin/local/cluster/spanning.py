@@ -37,7 +37,8 @@ def span_by_boxes(
     forest = _plant(tree, core)
     found, begin, compared = 0, 0, 0.0
     while found < n - 1:
-        found, begin, more = grow_forest(*of, forest, found, begin, min(_AT_ONCE // d, most - compared))
+        at_once = min(_AT_ONCE / d, most - compared)  # a float, for which the kernel is compiled
+        found, begin, more = grow_forest(*of, forest, found, begin, at_once)
         compared += more
         if compared > most:
             return None
