@@ -67,7 +67,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         conf = read_conf(arguments.conf)
         check_database()
-        dag_command.get_bagged_dag = partial(_find_dag, conf)  # type: ignore[attr-defined]
+        dag_command.get_bagged_dag = partial(_find_dag, conf)  # type: ignore[attr-defined]  # not exported
         signal.signal(signal.SIGINT, _interrupt)
         airflow.main()  # type: ignore[no-untyped-call]  # of Airflow
     except SystemExit as end:

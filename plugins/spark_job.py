@@ -169,8 +169,7 @@ class SparkJobOperator(SparkSubmitOperator):
                 translated = self._translate_error(error)  # the error itself repeats the log above
                 if isinstance(translated, AirflowSkipException) and (then := self._find_next_try(context)):
                     self.log.info("%s; the next try is at %s UTC", translated, f"{then:%Y-%m-%d %H:%M}")
-                    # Airflow gives its exceptions no types
-                    raise AirflowRescheduleException(then) from None  # type: ignore[no-untyped-call]
+                    raise AirflowRescheduleException(then) from None  # type: ignore[no-untyped-call]  # of Airflow
                 raise translated from None
             finally:
                 self.application_args = given

@@ -14,12 +14,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epsjoin.bestmatch.open_pages import How, Options
+from epsjoin.bestmatch.open_pages import Options
 from epsjoin.bestmatch.paging import PagedSearch
 from epsjoin.bestmatch.parquet import PagedFile
 from epsjoin.errors import ArgumentError
 from epsjoin.local.arguments import check_choice
 from epsjoin.local.bestmatch.batch import BestPairs
+from epsjoin.local.bestmatch.best import How
 from epsjoin.local.bestmatch.orders import Closest, Order, Own, orders_of
 from epsjoin.local.join.arrays import NO_ROW
 from epsjoin.local.sweep.sweeping import Counters, check_counters, check_n_jobs

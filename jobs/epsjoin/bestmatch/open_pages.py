@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,13 +12,11 @@ from epsjoin.bestmatch.parquet import PagedFile
 from epsjoin.errors import BudgetError
 from epsjoin.kernels.arrays import Ints
 from epsjoin.local.bestmatch.batch import FOR_LEFT, FOR_RIGHT, BestPairs, with_lonely
-from epsjoin.local.bestmatch.best import By, best_of
+from epsjoin.local.bestmatch.best import By, How, best_of
 from epsjoin.local.bestmatch.candidates import Candidates
 from epsjoin.local.bestmatch.orders import Order
 from epsjoin.local.bestmatch.take import one_of
 from epsjoin.local.sweep.sweeping import Counters, add_counts
-
-How = Literal["inner", "left", "right", "outer"]
 
 FOR_OPEN = 1 / 8
 """Part of the memory for pairs of pages that must still meet others."""

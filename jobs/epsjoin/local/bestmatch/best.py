@@ -15,6 +15,7 @@ from epsjoin.local.bestmatch.candidates import Candidates
 from epsjoin.local.sweep.sweeping import Counters, add_counts
 
 By = Literal["left", "right", "all"]
+How = Literal["inner", "left", "right", "outer"]
 _MAX_COMPARED = 1 << 20
 """Number of two candidates that an own order is asked about in one call."""
 _MIN_GROUPS_OF_A_THREAD = 1000

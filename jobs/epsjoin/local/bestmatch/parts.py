@@ -10,7 +10,7 @@ import numpy as np
 from epsjoin.errors import BudgetError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.local.bestmatch.batch import FOR_LEFT, FOR_RIGHT, bestmatch_join
-from epsjoin.local.bestmatch.best import best_of
+from epsjoin.local.bestmatch.best import How, best_of
 from epsjoin.local.bestmatch.candidates import Candidates, decide, join_blocks
 from epsjoin.local.bestmatch.orders import Order, is_of_one_column
 
@@ -37,7 +37,7 @@ def best_of_part(
     left: Floats,
     right: Floats,
     orders: Sequence[Order],
-    how: str,
+    how: How,
     pairs: Iterable[tuple[Ints, Ints]],
     max_candidates: int,
 ) -> LocalBest:
@@ -81,10 +81,9 @@ def best_of_part(
 
 
 def _nearest(
-    left: Floats, right: Floats, orders: Sequence[Order], how: str, max_candidates: int
+    left: Floats, right: Floats, orders: Sequence[Order], how: How, max_candidates: int
 ) -> LocalBest:
-    # how is one of the ways, which the caller has checked
-    best = bestmatch_join(left, right, how=how, orders=orders, max_candidates=max_candidates)  # type: ignore[arg-type]
+    best = bestmatch_join(left, right, how=how, orders=orders, max_candidates=max_candidates)
     pairs = best.best_for > 0
     no_masks = np.empty((int(pairs.sum()), 0), np.uint64)
     found = Candidates(best.left[pairs], best.right[pairs], best.values[pairs], no_masks)
@@ -92,7 +91,7 @@ def _nearest(
     return LocalBest(found, best_for & FOR_LEFT > 0, best_for & FOR_RIGHT > 0)
 
 
-def _best_of(candidates: Candidates, how: str, max_comparisons: int) -> LocalBest:
+def _best_of(candidates: Candidates, how: How, max_comparisons: int) -> LocalBest:
     nobody = np.zeros(len(candidates), np.bool_)
     for_left = for_right = nobody
     if how in ("left", "outer"):

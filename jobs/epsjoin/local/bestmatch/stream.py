@@ -394,5 +394,4 @@ def _least_dimensions(eps: float | ArrayLike | None, orders: Sequence[Order] | N
     """The least number of columns that the criteria speak of: they are checked before any row comes."""
     if orders is not None:
         return 1 + max((max(order.numbers) for order in orders if isinstance(order, Closest)), default=0)
-    # eps is there where orders are not
-    return (int(np.size(eps)) if np.ndim(eps) else 1) + (max_age is not None)  # type: ignore[arg-type]
+    return (1 if eps is None else as_array("eps", eps).size) + (max_age is not None)

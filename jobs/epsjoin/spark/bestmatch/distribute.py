@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame
 from epsjoin.kernels.arrays import Floats
 from epsjoin.lake.sample import Sample
 from epsjoin.lake.schemas import quoted
+from epsjoin.local.bestmatch.best import By
 from epsjoin.local.bestmatch.orders import Order, OwnOrder, Subset, is_of_one_column
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
@@ -201,7 +202,7 @@ def _to_batch(part: int, pending: bytes | None, final: bytes | None) -> pa.Recor
     return pa.record_batch({"part": pa.array([part], pa.int32()), **columns})
 
 
-def _make_settler(matching: Matching, stage: str) -> _ToRecords:
+def _make_settler(matching: Matching, stage: By) -> _ToRecords:
     """Make the work of a task that compares the pending records of a stage, and passes on the others."""
 
     def settle(batches: Iterable[pa.RecordBatch]) -> Iterator[Records]:

@@ -169,8 +169,9 @@ def _list_names(given: object) -> list[str]:
 
 
 def _marks(order: Order) -> tuple[list[str], list[str]]:
-    # of frames, so names of columns
-    return (order.left_masks, order.right_masks) if isinstance(order, Subset) else ([], [])  # type: ignore[return-value]
+    if not isinstance(order, Subset):
+        return [], []
+    return _list_names(order.left_masks), _list_names(order.right_masks)
 
 
 def _points_with_marks(frame: DataFrame, columns: str | Sequence[str], id_: str, marks: list[str]) -> Points:

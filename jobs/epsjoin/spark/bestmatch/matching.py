@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,7 +11,7 @@ from epsjoin.errors import DataRefusedError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.dominance import Masks
 from epsjoin.local.bestmatch.batch import FOR_LEFT, FOR_RIGHT
-from epsjoin.local.bestmatch.best import best_of
+from epsjoin.local.bestmatch.best import By, How, best_of
 from epsjoin.local.bestmatch.candidates import Candidates
 from epsjoin.local.bestmatch.filter import filter_columns
 from epsjoin.local.bestmatch.orders import Order, OwnOrder, Subset
@@ -25,7 +25,12 @@ from epsjoin.spark.join.parts import SortedRows
 
 BITS = {"left": FOR_LEFT, "right": FOR_RIGHT, "all": FOR_LEFT | FOR_RIGHT}
 """What ``best_for`` says of a pair that is best for its left row, its right row, or of all."""
-STAGES = {"left": ("left",), "right": ("right",), "outer": ("left", "right"), "inner": ("all",)}
+STAGES: Mapping[How, tuple[By, ...]] = {
+    "left": ("left",),
+    "right": ("right",),
+    "outer": ("left", "right"),
+    "inner": ("all",),
+}
 """Among whom the best of the parts are compared again, one after the other, by ``how``."""
 
 
@@ -76,7 +81,7 @@ class Matching:
     orders: tuple[Order, ...]
     dimensions: int
     n_words: tuple[int, ...]
-    how: str
+    how: How
     take: str
     max_candidates: int
 
@@ -180,7 +185,7 @@ class Matching:
             np.zeros((n, width)),
         )
 
-    def settle(self, records: Records, stage: str) -> Records:
+    def settle(self, records: Records, stage: By) -> Records:
         """Compare again what several parts have found best, of each row of a side or of all.
 
         Parameters
@@ -195,8 +200,7 @@ class Matching:
         if stage == "all":
             best = best_of_all(candidates, self.max_candidates)
         else:
-            # stage is the name of a side here
-            best = best_of(candidates, stage, max_comparisons=self.max_candidates)  # type: ignore[arg-type]
+            best = best_of(candidates, stage, max_comparisons=self.max_candidates)
         if self.take == "one":
             best = one_of(candidates, best, "right" if stage == "right" else "left", self.orders)
         best_for = records.best_for.copy()
