@@ -155,10 +155,6 @@ def jobs_of(chain: str) -> tuple[str, ...]:
     return (*jobs, "report")
 
 
-JOBS = jobs_of("join")
-"""The jobs of the chain from points to pairs, clusters and outliers."""
-
-
 def chain_of(stage: str) -> tuple[str, ...]:
     """The gates up to one, itself included, in their order."""
     stages = next(stages for stages in CHAINS.values() if stage in stages)

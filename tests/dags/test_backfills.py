@@ -15,7 +15,7 @@ from fastapi.testclient import TestClient
 from dags.doors import MONTHS, by_cli, by_rest
 from dags.fake_spark import FakeSpark
 from dags.in_process import Scheduler, runs_of, states_of
-from epsjoin.pipeline import JOBS
+from epsjoin.pipeline import jobs_of
 
 
 def dates_of_jobs(spark: FakeSpark) -> list[str]:
@@ -57,7 +57,7 @@ def test_backfill__of_many_months_at_once_keeps_to_the_pool_and_never_writes_a_s
     assert max(len(turn) for turn in scheduler.at_once) == 2, "two jobs at once, the schedule's included"
     assert all(len(set(turn)) == len(turn) for turn in scheduler.at_once), "two jobs of one run at once"
     assert any(set(turn) <= set(MONTHS) for turn in scheduler.at_once), "months run beside each other"
-    assert len(scheduler.ran) == len(set(scheduler.ran)) == len(JOBS) * 4
+    assert len(scheduler.ran) == len(set(scheduler.ran)) == len(jobs_of("join")) * 4
 
 
 def test_backfill__a_month_that_fails_leaves_the_others_alone_and_can_be_made_again(

@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 from tests.end_to_end.supervised import pids
 from tests.ports import free_ports
 
-from epsjoin.pipeline import JOBS
+from epsjoin.pipeline import jobs_of
 
 REPO = Path(__file__).resolve().parents[2]
 RUN = "2023-06-01"
@@ -150,7 +150,7 @@ def test_cluster__whose_supervisord_was_killed_begins_anew(cluster: Cluster) -> 
 def test_cluster__gives_the_tables_of_one_machine(
     cluster: Cluster, demo: tuple[Path, str], tmp_path: Path
 ) -> None:
-    chain = [str(REPO / "tests" / "survival" / "several.py"), json.dumps(JOBS)]
+    chain = [str(REPO / "tests" / "survival" / "several.py"), json.dumps(jobs_of("join"))]
     done = cluster.submit(*chain, *arguments_for(tmp_path / "lake"), EPSJOIN_MASTER=cluster.master)
     assert done.returncode == 0, done.stdout[-5000:] + done.stderr[-5000:]
     tables = tmp_path / "lake" / "navaids"

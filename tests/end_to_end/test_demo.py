@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 from sklearn.cluster import DBSCAN
 from sklearn.neighbors import BallTree
 
-from epsjoin.pipeline import JOBS
+from epsjoin.pipeline import jobs_of
 
 RUN = "2023-06-01"
 EARTH_RADIUS_KM = 6371.0088
@@ -67,7 +67,7 @@ def test_demo__starts_every_job_from_the_class_archive_and_leaves_nothing_beside
     loaded = [file.read_text() for file in in_order]
     from_archive = [text.count("source: shared objects file (top)") for text in loaded]
     from_jars = [text.count(".jar\n") for text in loaded]
-    assert len(loaded) == len(JOBS)
+    assert len(loaded) == len(jobs_of("join"))
     assert from_archive[0] > 5000, "ingest, which starts a session"
     assert min(from_archive) > 1000, from_archive
     assert max(from_jars) < 500, from_jars

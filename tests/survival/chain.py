@@ -13,11 +13,12 @@ from typing import Any
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from epsjoin.pipeline import JOBS
+from epsjoin.pipeline import jobs_of
 
 REPO = Path(__file__).resolve().parents[2]
 DATASET = "navaids"
 RUN = "2023-06-01"
+JOBS = jobs_of("join")
 MEMORY = ("largest_worker_bytes", "largest_driver_bytes")
 NOT_COUNTED = {("report", "bytes"), *((job, name) for job in JOBS for name in MEMORY)}
 """Besides seconds, the counters of ``job_metrics`` that differ from run to run: the page shows seconds."""
