@@ -21,7 +21,7 @@ from epsjoin import (
 )
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
 from epsjoin.kernels.arrays import Floats
-from epsjoin.local.bestmatch.pages import grid_order
+from tests.oracles.grid_order import in_grid_order
 
 HOWS = ("inner", "left", "right", "outer")
 NAMES = ["t", "x", "y"]
@@ -54,7 +54,7 @@ def test_bestmatch_files__is_bestmatch_join_of_the_same_rows(tmp_path: Path, how
         left, right = (some(2 * seed + side, int(rng.integers(0, 70)), d) for side in (0, 1))
         eps = rng.choice([0.0, 0.1, 0.3, 0.5, math.inf], d)
         if seed % 2:
-            left, right = (side[grid_order(side, eps)] for side in (left, right))
+            left, right = (in_grid_order(side, eps) for side in (left, right))
         files = (
             write(tmp_path / "l.parquet", left, page_rows),
             write(tmp_path / "r.parquet", right, page_rows),
@@ -96,7 +96,7 @@ def test_bestmatch_files__loads_few_pages_of_sorted_files(tmp_path: Path) -> Non
     eps = np.array([0.5, 0.5])
     loads = []
     for sort in (False, True):
-        sides = [side[grid_order(side, eps)] if sort else side for side in (left, right)]
+        sides = [in_grid_order(side, eps) if sort else side for side in (left, right)]
         files = [write(tmp_path / f"{i}.parquet", side, 50) for i, side in enumerate(sides)]
         counters: dict[str, int] = {}
         memory_mb = 4 * 20 * 50 * 2 * 8 / 2**20  # 20 pages

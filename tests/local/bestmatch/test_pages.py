@@ -22,10 +22,10 @@ from epsjoin.local.bestmatch.pages import (
     crabstep,
     find_partners,
     gallop,
-    grid_order,
     schedule,
 )
 from tests.oracles import examples
+from tests.oracles.grid_order import cell, in_grid_order
 
 Layout = list[Ints]
 
@@ -158,24 +158,6 @@ rows = st.lists(st.tuples(values, values), min_size=1, max_size=30)
 sides = st.tuples(st.integers(1, 5), st.integers(1, 5))
 
 
-def cell(point: tuple[int, ...], eps: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(x // side for x, side in zip(point, eps, strict=True))
-
-
-@examples(200)
-@given(rows, sides)
-def test_grid_order__is_by_cells_and_leaves_the_rows_of_a_cell_as_they_are(
-    points: list[tuple[int, int]], eps: tuple[int, int]
-) -> None:
-    expected = sorted(range(len(points)), key=lambda row: cell(points[row], eps))
-    assert grid_order(np.array(points, float), np.array(eps, float)).tolist() == expected
-
-
-def test_grid_order__takes_eps_of_zero_and_of_infinity_and_quotients_beyond_floats() -> None:
-    points = np.array([[1e308, 2.0, 5.0], [-1e308, 2.5, 1.0], [0.0, 2.5, 9.0], [0.0, 2.25, 0.0]])
-    assert grid_order(points, np.array([1e-9, 0.0, np.inf])).tolist() == [1, 3, 2, 0]
-
-
 @examples(300)
 @given(rows, rows, sides)
 def test_grid_order__has_no_partner_before_the_cell_of_p_less_eps_nor_after_that_of_p_plus_eps(
@@ -195,7 +177,7 @@ def test_grid_order__as_printed_is_the_other_way_round_and_loses_a_partner() -> 
 
     # "a point q cannot be a join mate of p if q < p - eps": by the printed order, p itself is such a q
     assert is_before_as_printed(p, (3,))
-    assert grid_order(np.array([[5.0], [3.0]]), np.array([2.0])).tolist() == [1, 0]
+    assert in_grid_order(np.array([[5.0], [3.0]]), eps).tolist() == [[3.0], [5.0]]
 
 
 tenths = st.integers(-40, 40).map(lambda n: n / 10)
@@ -208,7 +190,7 @@ thresholds = st.tuples(*[st.sampled_from((0.0, 0.1, 0.3, 0.7, np.inf))] * 2).map
 def test_find_partners__misses_no_pages_with_a_pair_within_eps(
     left: np.ndarray, right: np.ndarray, eps: np.ndarray, page_rows: int
 ) -> None:
-    sorted_ = [side[grid_order(side, eps)] for side in (left, right)]
+    sorted_ = [in_grid_order(side, eps) for side in (left, right)]
     starts = [np.arange(0, len(side), page_rows) for side in sorted_]
     boxes = [box_pages(side, begin) for side, begin in zip(sorted_, starts, strict=True)]
     partners = find_partners(*boxes, eps)

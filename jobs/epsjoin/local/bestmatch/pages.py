@@ -1,4 +1,4 @@
-"""Pages of rows in the order of an ε-grid: which of them must meet, and in which order they are loaded.
+"""Pages of rows: which of them must meet, and in which order they are loaded.
 
 A page is a stretch of rows that is read as a whole. Two pages must meet if their boxes are within ε. A
 schedule says which page is loaded when, so that each such pair of pages meets once in memory, which never
@@ -7,8 +7,7 @@ holds more pages than there are buffers. Nothing here reads a file: :mod:`epsjoi
 References
 ----------
 Kemper and Stegmaier: Evaluating bestmatch-joins on streaming data, report MIP-0204, University of Passau,
-2002, section 3.3; the order and both ways are from Böhm, Braunmüller, Krebs and Kriegel: Epsilon grid order,
-SIGMOD 2001.
+2002, section 3.3; both ways are from Böhm, Braunmüller, Krebs and Kriegel: Epsilon grid order, SIGMOD 2001.
 """
 
 from __future__ import annotations
@@ -23,28 +22,6 @@ from epsjoin.kernels.arrays import Bools, Floats, Ints
 
 MIN_BUFFERS = 2
 """Minimum number of buffers: a page of each side."""
-
-
-def grid_order(points: Floats, eps: Floats) -> Ints:
-    """The order of the rows by their cells, dimension by dimension; rows of one cell stay as they are.
-
-    Parameters
-    ----------
-    points : (n, d).
-    eps : (d,) sides of a cell. Of 0: each value is a cell of its own; of infinity: all are one.
-
-    Returns
-    -------
-    (n,) row numbers.
-
-    Notes
-    -----
-    Rows near one another come near one another; nothing else relies on the order, so a quotient may round.
-    """
-    with np.errstate(over="ignore"):
-        cells = np.floor(points / np.where(eps > 0, eps, 1.0))
-    cells = np.where(eps > 0, cells, points)
-    return np.lexsort(cells.T[::-1])
 
 
 class PageBoxes(NamedTuple):
