@@ -118,7 +118,8 @@ test-pythons: ## the library on arrays under every supported Python that is ther
 	done
 
 check: lint ## lint, types, contracts, import rules, Dockerfile and compose file
-	$(PYTEST) tests/contracts/test_odcs.py tests/contracts/test_sources.py tests/contracts/test_tables.py
+	$(PYTEST) tests/contracts/test_odcs.py tests/contracts/test_sources.py \
+		tests/contracts/test_source_checks.py tests/contracts/test_lists.py tests/contracts/test_tables.py
 
 # without the tests of contracts, which are among those of test-rooms
 lint: $(JOBS) $(AIRFLOW)

@@ -109,7 +109,7 @@ def test_imports__a_gate_judges_without_what_its_expectations_do_not_use(tmp_pat
 import sys
 from pathlib import Path
 from epsjoin.contracts.expected import expected_of
-from epsjoin.contracts.sources import load_source
+from epsjoin.contracts.load_source import load_source
 from epsjoin.contracts.tables import load_table
 from epsjoin.lake.measure import Measured
 from epsjoin.spark.checks.judge import judge

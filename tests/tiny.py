@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from epsjoin.contracts.sources import load_source
+from epsjoin.contracts.load_source import load_source
 from epsjoin.errors import TableError
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.slices import files_of

@@ -75,7 +75,7 @@ def make(folder: Path, kind: Kind, n: int) -> None:
 
 def by_ingest(folder: Path) -> int:
     """The rows that ingest's reading takes."""
-    from epsjoin.contracts.sources import load_source
+    from epsjoin.contracts.load_source import load_source
     from epsjoin.source.batches import open_batches
 
     source = load_source(folder / "data_contracts", "tiny")

@@ -157,7 +157,7 @@ def lake_with_points(folder: Path, shares: Iterable[Any], eps: float) -> Any:
     import pyarrow as pa
     import yaml
 
-    from epsjoin.contracts.sources import load_source
+    from epsjoin.contracts.load_source import load_source
     from epsjoin.lake import slices, targets, transactions
     from epsjoin.lake.arrow import to_binary
     from epsjoin.lake.fingerprints import Fingerprints

@@ -15,7 +15,7 @@ import pytest
 from benchmarks import around
 from benchmarks.measure import in_own_process
 from benchmarks.sets import BY_NAME, Set, uniform
-from epsjoin.contracts.sources import load_source
+from epsjoin.contracts.load_source import load_source
 from epsjoin.source.records import open_records
 
 

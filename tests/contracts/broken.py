@@ -20,3 +20,15 @@ def broken(tmp_path: Path, change: dict[str, Any], of: str = "landmarks") -> Pat
         place[int(last) if last.isdigit() else last] = value
     (tmp_path / "broken.odcs.yaml").write_text(yaml.safe_dump(body))
     return tmp_path
+
+
+def decimals(value: object, **more: object) -> dict[str, Any]:
+    role = {"property": "role", "value": "longitude"}
+    return {
+        "schema.0.properties.0.customProperties": [role, {"property": "decimals", "value": value}],
+        **more,
+    }
+
+
+def where(condition: object, **more: object) -> dict[str, Any]:
+    return {"customProperties.0": {"property": "where", "value": condition}, **more}

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from epsjoin.contracts.expected import rules_of
+from epsjoin.contracts.load_source import load_source
 from epsjoin.contracts.portable import rows_held, to_datafusion
-from epsjoin.contracts.sources import load_source
 from epsjoin.contracts.tables import load_table
 from epsjoin.paths import CONTRACTS
 from epsjoin.pipeline import TABLES

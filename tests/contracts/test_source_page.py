@@ -10,23 +10,18 @@ from typing import Any
 import pytest
 import yaml
 
-from epsjoin.contracts import odcs, sources
+from epsjoin.contracts import odcs
+from epsjoin.contracts.load_source import load_source
 from epsjoin.contracts.odcs import read_contract
 from epsjoin.contracts.source_columns import TYPES
-from epsjoin.contracts.sources import (
-    CUSTOM,
-    FORMATS,
-    METRICS,
-    OF_COLUMNS,
-    ROLES,
-    load_source,
-)
+from epsjoin.contracts.sources import CUSTOM, FORMATS, METRICS, OF_COLUMNS, ROLES
 from epsjoin.contracts.times import INTERVALS
 
 REPO = Path(__file__).resolve().parents[2]
 PAGE = (REPO / "docs" / "source-contract.md").read_text(encoding="utf-8")
 EXAMPLE, VECTOR = re.findall(r"^```yaml\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 TABLES = "\n".join(line for line in PAGE.splitlines() if line.startswith("|"))
+READ = "epsjoin.contracts.load_source.read_contract"
 NAMED = {word for code in re.findall("`([^`]+)`", TABLES) for word in re.findall(r"\w+", code)}
 
 ITEM = {"item"}
@@ -80,7 +75,7 @@ def test_page__its_example_is_a_contract(contracts: Path) -> None:
 
 def test_page__has_every_key_that_the_program_reads(contracts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: set[str] = set()
-    monkeypatch.setattr(sources, "read_contract", lambda file: recorded(read_contract(file), asked))
+    monkeypatch.setattr(READ, lambda file: recorded(read_contract(file), asked))
     load_source(contracts, "wells")
     assert {"servers", "primaryKeyPosition", "validValues", "minimum", "required"} <= asked, "it records"
     columns = {"well_id", "lat", "lon", "depth_m", "kind"}
@@ -97,7 +92,7 @@ def test_page__its_vector_is_a_column_of_which_it_has_every_key(
     body["customProperties"] = [{"property": "metric", "value": "cosine"}]
     (tmp_path / "vectors.odcs.yaml").write_text(yaml.safe_dump(body), encoding="utf-8")
     asked: set[str] = set()
-    monkeypatch.setattr(sources, "read_contract", lambda file: recorded(read_contract(file), asked))
+    monkeypatch.setattr(READ, lambda file: recorded(read_contract(file), asked))
     source = load_source(tmp_path, "vectors")
     assert source.coordinates == tuple(f"embedding_{number}" for number in range(1, 385))
     assert {"items", "minItems", "maxItems"} <= asked, "it records"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from epsjoin.contracts import odcs
+from epsjoin.contracts.load_source import load_source
 from epsjoin.contracts.odcs import read_contract
-from epsjoin.contracts.sources import load_source
 from epsjoin.contracts.tables import load_table
 from epsjoin.errors import ContractError
 from epsjoin.paths import CONTRACTS

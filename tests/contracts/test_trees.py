@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from epsjoin.contracts.sources import load_source
+from epsjoin.contracts.load_source import load_source
 from epsjoin.contracts.tables import load_table
 from epsjoin.contracts.trees import AXES, HEIGHT_BINS, LABEL_BINS, is_whole
 from epsjoin.errors import ContractError

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from epsjoin.contracts.sources import load_source
+from epsjoin.contracts.load_source import load_source
 from epsjoin.lake import targets, transactions
 from epsjoin.lake.arrow import to_binary
 from epsjoin.lake.lake import Lake, Slice

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from epsjoin.contracts.expected import rules_of
-from epsjoin.contracts.sources import load_source
+from epsjoin.contracts.load_source import load_source
 from epsjoin.contracts.tables import load_table
 from epsjoin.lake import slices, targets, transactions
 from epsjoin.lake.keys import KeyColumns, KeyQuestions, find_keys

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from epsjoin.contracts.expected import COLUMNS, expected_of, missing_words, type_words
+from epsjoin.contracts.load_source import load_source
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.row_rules import column_conditions, range_words
-from epsjoin.contracts.sources import load_source
 from epsjoin.contracts.tables import TableContract, load_table
 from epsjoin.lake.lake import Lake
 from epsjoin.lake.measure import Measured, add_measured, measure_rows, measure_schema

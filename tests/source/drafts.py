@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from epsjoin.contracts.sources import SourceContract, load_source
+from epsjoin.contracts.load_source import load_source
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.source.draft import draft
 from epsjoin.source.records import open_records
 

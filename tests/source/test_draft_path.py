@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from epsjoin.contracts.sources import load_source
+from epsjoin.contracts.load_source import load_source
 from epsjoin.source.draft import draft
 
 

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from epsjoin.contracts.sources import load_source
+from epsjoin.contracts.load_source import load_source
 from epsjoin.errors import DataRefusedError
 from epsjoin.source.draft import draft
 from epsjoin.source.records import open_records

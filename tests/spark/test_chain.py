@@ -17,7 +17,7 @@ from sklearn.cluster import DBSCAN
 from sklearn.neighbors import LocalOutlierFactor
 
 import epsjoin
-from epsjoin.contracts.sources import load_source
+from epsjoin.contracts.load_source import load_source
 from epsjoin.errors import UnfitTableError
 from epsjoin.lake import slices, targets
 from epsjoin.lake.lake import Lake, Slice

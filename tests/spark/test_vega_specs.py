@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
-from epsjoin.contracts.sources import load_source
+from epsjoin.contracts.load_source import load_source
 from epsjoin.lake import delta_log, slices
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.params import RunParams

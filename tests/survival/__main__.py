@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from epsjoin.commands.show import summarise
-from epsjoin.contracts.sources import load_source
+from epsjoin.contracts.load_source import load_source
 from epsjoin.errors import TableError
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.slices import read_counters, read_row

@@ -1,6 +1,6 @@
 """Contracts as files of the Open Data Contract Standard, ODCS 3.1: how one is read, and what a column is.
 
-What it must say beyond the standard is known to :mod:`epsjoin.contracts.sources` and
+What it must say beyond the standard is known to :mod:`epsjoin.contracts.load_source` and
 :mod:`epsjoin.contracts.tables`.
 """
 

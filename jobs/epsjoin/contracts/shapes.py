@@ -9,8 +9,9 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from epsjoin.contracts.load_source import load_partner, load_source
 from epsjoin.contracts.odcs import Column, read_contract
-from epsjoin.contracts.sources import GUARD, load_partner, load_source
+from epsjoin.contracts.sources import GUARD
 from epsjoin.contracts.tables import Rule, load_table
 from epsjoin.errors import ContractError
 

@@ -7,7 +7,7 @@ import os
 from datetime import date
 from pathlib import Path
 
-from epsjoin.contracts.sources import load_source
+from epsjoin.contracts.load_source import load_source
 from epsjoin.errors import ArgumentError, EpsjoinError
 from epsjoin.lake import uris
 from epsjoin.lake.lake import Lake

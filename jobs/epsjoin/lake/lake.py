@@ -9,8 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from epsjoin.contracts.load_source import load_partner
 from epsjoin.contracts.row_rules import checks_of
-from epsjoin.contracts.sources import SourceContract, load_partner
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.contracts.tables import TableContract, load_table
 from epsjoin.lake.schemas import ARROW_TYPES
 

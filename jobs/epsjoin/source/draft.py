@@ -11,7 +11,8 @@ from typing import Any
 import yaml
 
 from epsjoin.console import counted
-from epsjoin.contracts.sources import SourceContract, load_source
+from epsjoin.contracts.load_source import load_source
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source.draft_path import snapshots_of
 from epsjoin.source.draft_roles import (
@@ -30,7 +31,7 @@ from epsjoin.source.values import kind_of
 
 
 def draft(file: Path, name: str) -> str:
-    """Draft a data set's contract, as YAML that :func:`epsjoin.contracts.sources.load_source` reads.
+    """Draft a data set's contract, as YAML that :func:`epsjoin.contracts.load_source.load_source` reads.
 
     These are guessed from the first records, read as ``ingest`` reads them: the types; the key, by its name
     and its unique values; the coordinates, by names that contain lat and lon, otherwise all columns of

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
-from epsjoin.contracts.sources import load_source
+from epsjoin.contracts.load_source import load_source
 from epsjoin.errors import UnfitTableError
 from epsjoin.lake import parquet, schemas, slices, uris
 from epsjoin.lake.arguments import parse_run

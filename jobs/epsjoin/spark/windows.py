@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from epsjoin.contracts.sources import load_source
+from epsjoin.contracts.load_source import load_source
 from epsjoin.errors import ArgumentError, DataRefusedError, MissingSliceError
 from epsjoin.lake import slices, uris
 from epsjoin.lake.arguments import parse_run

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import quality
 from epsjoin.contracts.expected import COLUMNS
-from epsjoin.contracts.sources import load_source
+from epsjoin.contracts.load_source import load_source
 from epsjoin.contracts.tables import load_table
 from epsjoin.errors import DataRefusedError
 from epsjoin.lake import delta_log, parquet, slices, targets, transactions, uris

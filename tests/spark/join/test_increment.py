@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from epsjoin.contracts.sources import load_source
+from epsjoin.contracts.load_source import load_source
 from epsjoin.errors import DataRefusedError, UnfitTableError
 from epsjoin.lake import slices, transactions
 from epsjoin.lake.fingerprints import Fingerprints

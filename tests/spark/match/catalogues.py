@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 from pyspark.sql import SparkSession
 
-from epsjoin.contracts.sources import load_source
+from epsjoin.contracts.load_source import load_source
 from epsjoin.lake.lake import Lake
 from epsjoin.params import RunParams
 from epsjoin.paths import CONTRACTS

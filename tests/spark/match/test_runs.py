@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from epsjoin.contracts.sources import load_source
+from epsjoin.contracts.load_source import load_source
 from epsjoin.contracts.times import run_after, run_before
 from epsjoin.errors import ContractError, DataRefusedError, MissingSliceError, TableError
 from epsjoin.lake import delta_log, refusals

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from epsjoin.console import counted
+from epsjoin.contracts.load_source import load_partner
 from epsjoin.contracts.matches import Criterion, Match
-from epsjoin.contracts.sources import load_partner
 from epsjoin.contracts.times import interval_of, run_before
 from epsjoin.errors import DataRefusedError, MissingSliceError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
