@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.arrays import Bools, Ints
-from epsjoin.kernels.windows import merge_counts
+from epsjoin.kernels.arrays import Bools
 from epsjoin.local.arguments import as_array, as_number, check_count
-from epsjoin.local.sweep.sweeping import Counters, check_counters
+from epsjoin.local.sweep.sweeping import Counters, add_counts, check_counters
 from epsjoin.local.windows.batches import (
     NO_COUNTS,
     TEXT,
@@ -28,6 +27,7 @@ from epsjoin.local.windows.batches import (
     split_missing,
 )
 from epsjoin.local.windows.kinds import BY_GROUP, VALUE_KINDS, PaperValues, key_of
+from epsjoin.local.windows.merged import are_among, replace_batch, rows_of, without_zeros
 
 _PURGES = 5
 """How often the index forgets values without rows while all batches of a window are replaced: section 6.1 of
@@ -136,8 +136,8 @@ class ValueWindow:
         is_full = len(self._batches) == self._n_batches
         expired = self._batches[0][0] if is_full else NO_COUNTS
         if self._paper is None:
-            index, n_inserted = _replace(self._index, expired, batch)
-            self._add_work(index_inserts=n_inserted)
+            index, n_inserted = replace_batch(self._index, expired, batch)
+            add_counts(self._counters, index_inserts=n_inserted)
         else:
             index = self._by_paper(self._paper, values, batch.missing - expired.missing, kind)
         self._kind = kind
@@ -145,12 +145,12 @@ class ValueWindow:
             self._batches.popleft()
         self._batches.append((batch, moments))
         self._expired, self._index = expired, index
-        self._add_work(values_added=len(batch.values), values_expired=len(expired.values))
+        add_counts(self._counters, values_added=len(batch.values), values_expired=len(expired.values))
         self._until_purge -= 1
         if not self._until_purge and self._paper is None:
             self._until_purge = self._purge_every
-            self._index = _without_zeros(index)
-            self._add_work(purges=1)
+            self._index = without_zeros(index)
+            add_counts(self._counters, purges=1)
 
     def _by_paper(
         self,
@@ -161,7 +161,7 @@ class ValueWindow:
     ) -> Counts:
         """Push a batch to the paper's structure, and return the counts that it has then."""
         rows = np.repeat(*values[:2]) if isinstance(values, Counts) else split_missing("values", values)[0]
-        self._add_work(probes=paper.push([key_of(value) for value in rows.tolist()]))
+        add_counts(self._counters, probes=paper.push([key_of(value) for value in rows.tolist()]))
         found = paper.items()
         if self._edges is None:
             distinct = np.array([math.nan if is_nan else value for (is_nan, value), _ in found], kind)
@@ -173,7 +173,7 @@ class ValueWindow:
 
     def counts(self) -> Counts:
         """Return the distinct values of the window and how many rows have each."""
-        return _without_zeros(self._index)
+        return without_zeros(self._index)
 
     def distinct(self) -> int:
         """Return how many distinct values the window has; None is none."""
@@ -234,11 +234,11 @@ class ValueWindow:
         if not self._batches:
             return self._index.values
         newest = self._batches[-1][0]
-        return self._typed(_chosen(newest.values, self._rows_of(newest.values) == newest.rows))
+        return self._typed(_chosen(newest.values, rows_of(self._index, newest.values) == newest.rows))
 
     def gone(self) -> Values:
         """Return the values that the window lost with the batch that left last, ascending."""
-        return self._typed(_chosen(self._expired.values, self._rows_of(self._expired.values) == 0))
+        return self._typed(_chosen(self._expired.values, rows_of(self._index, self._expired.values) == 0))
 
     def _typed(self, values: Values) -> Values:
         """Values of the window's kind, also where there are none: of an empty batch they have no kind."""
@@ -249,7 +249,7 @@ class ValueWindow:
     def __and__(self, other: ValueWindow) -> Values:
         """Return the values that both windows have, ascending."""
         mine, its = self._both(other)
-        return _chosen(mine, _are_among(mine, its))
+        return _chosen(mine, are_among(mine, its))
 
     def __or__(self, other: ValueWindow) -> Values:
         """Return the values that one of the windows has, ascending."""
@@ -258,7 +258,7 @@ class ValueWindow:
     def __sub__(self, other: ValueWindow) -> Values:
         """Return the values of this window that the other has not, ascending."""
         mine, its = self._both(other)
-        return _chosen(mine, ~_are_among(mine, its))
+        return _chosen(mine, ~are_among(mine, its))
 
     def _both(self, other: ValueWindow) -> tuple[Values, Values]:
         """Return the values of both windows, which must be comparable."""
@@ -273,22 +273,10 @@ class ValueWindow:
             mine = its[:0]
         return mine, its if len(its) else mine[:0]
 
-    def _rows_of(self, values: Values) -> Ints:
-        """Return how many rows of the window each value has, 0 for one that the index does not have."""
-        rows = np.zeros(len(values), np.int64)
-        if len(values):
-            positions, is_found = _find(self._index.values, values)
-            rows[is_found] = self._index.rows[positions[is_found]]
-        return rows
-
     def _moments(self, what: str) -> Moments:
         if self._kind is not None and self._kind == TEXT:
             raise ArgumentError(f"texts have no {what}")
         return reduce(merge_moments, (moments for _, moments in self._batches), Moments(0, 0.0, 0.0))
-
-    def _add_work(self, **work: int) -> None:
-        for name, count in work.items():
-            self._counters[name] = self._counters.get(name, 0) + count
 
 
 def _listed(edges: Values | None) -> list[Any] | None:
@@ -339,58 +327,6 @@ def _group(batch: Counts, edges: Values) -> Counts:
     numbers, first = np.unique(groups, return_index=True)  # ascending, as the values are
     rows = np.add.reduceat(batch.rows, first) if len(first) else batch.rows
     return Counts(numbers, rows, batch.missing)
-
-
-def _find(index: Values, values: Values) -> tuple[Ints, Bools]:
-    """Return where values are in an index, or belong, and which are there; NaN is found as the last."""
-    left = np.searchsorted(index, values, side="left")
-    return left, np.searchsorted(index, values, side="right") > left
-
-
-def _replace(index: Counts, expired: Counts, batch: Counts) -> tuple[Counts, int]:
-    """Take a batch out of an index that has all of its values, and add another.
-
-    Returns
-    -------
-    tuple[Counts, int]
-        The new index, in which values without rows stay as zeros; how many values were new to it.
-    """
-    missing = index.missing - expired.missing + batch.missing
-    kept, less, more = index.values, expired.values, batch.values
-    dtype = next((each.dtype for each in (kept, less, more) if len(each)), kept.dtype)
-    kept, less, more = (each if len(each) else each.astype(dtype) for each in (kept, less, more))
-    if dtype.kind not in "if":
-        return _replace_objects(Counts(kept, index.rows, missing), expired, batch)
-    values, rows = np.empty(len(kept) + len(more), dtype), np.empty(len(kept) + len(more), np.int64)
-    size, n_new = merge_counts(kept, index.rows, less, expired.rows, more, batch.rows, values, rows)
-    return Counts(values[:size], rows[:size], missing), n_new
-
-
-def _replace_objects(index: Counts, expired: Counts, batch: Counts) -> tuple[Counts, int]:
-    """Do the same with texts and booleans, which no kernel takes."""
-    rows = index.rows.copy()
-    if len(expired.values):
-        rows[np.searchsorted(index.values, expired.values)] -= expired.rows
-    if not len(batch.values):
-        return index._replace(rows=rows), 0
-    if not len(index.values):
-        return Counts(batch.values, batch.rows, index.missing), len(batch.values)
-    positions, is_found = _find(index.values, batch.values)
-    rows[positions[is_found]] += batch.rows[is_found]
-    new = ~is_found
-    values = np.insert(index.values, positions[new], batch.values[new])
-    rows = np.insert(rows, positions[new], batch.rows[new])
-    return Counts(values, rows, index.missing), int(np.count_nonzero(new))
-
-
-def _without_zeros(index: Counts) -> Counts:
-    is_there = index.rows > 0
-    return Counts(index.values[is_there], index.rows[is_there], index.missing)
-
-
-def _are_among(mine: Values, its: Values) -> Bools:
-    """Tell which values are among others; NaN is, where they have NaN, though it equals nothing."""
-    return np.zeros(len(mine), np.bool_) if not len(its) else _find(its, mine)[1]
 
 
 def _chosen(values: Values, is_chosen: Bools) -> Values:
