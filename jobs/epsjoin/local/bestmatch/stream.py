@@ -27,9 +27,10 @@ from epsjoin.local.bestmatch import watermarks
 from epsjoin.local.bestmatch.answers import Changes, Final, Recent, Standing, Work
 from epsjoin.local.bestmatch.batch import BestPairs
 from epsjoin.local.bestmatch.candidates import Candidates
-from epsjoin.local.bestmatch.orders import Closest, Order, Subset, orders_of
-from epsjoin.local.bestmatch.rows import are_durations, check_kinds, check_rows, kind_of, seconds_of
-from epsjoin.local.bestmatch.waiting import AXIS, Side, StreamArea, StreamPairs, StreamRows, no_pairs
+from epsjoin.local.bestmatch.orders import Order
+from epsjoin.local.bestmatch.rows import check_kinds, check_rows, kind_of
+from epsjoin.local.bestmatch.stream_criteria import Criteria
+from epsjoin.local.bestmatch.waiting import Side, StreamArea, StreamPairs, StreamRows, no_pairs
 from epsjoin.local.bestmatch.watermarks import Punctuated, Sorted, Watermark
 from epsjoin.local.sweep.sweeping import Counters, add_counts, check_counters
 from epsjoin.params import MATCH_HOW
@@ -170,16 +171,14 @@ class BestmatchStream(Generic[Answer]):
         for name, order in (("left_order", left_order), ("right_order", right_order)):
             if not isinstance(order, (Sorted, watermarks.Within, watermarks.ReadAhead, Punctuated)):
                 raise ArgumentError(f"{name} must be Sorted, Within, ReadAhead or Punctuated, not {order!r}")
-        if max_age is not None and not 0.0 <= seconds_of(max_age) < math.inf:
-            raise ArgumentError(f"max_age must be a finite number of at least 0, not {max_age!r}")
         self._late, self._counters = late, check_counters(counters)
         self._max_candidates = check_count("max_candidates", max_candidates)
-        self._given = eps, orders, max_age
+        self._criteria = Criteria(eps, orders, max_age)
         self._how: str = how
         self._is_finished = self._has_begun = False
         self._kind: str | None = None
         marks = Watermark(left_order), Watermark(right_order)
-        self._begin(_least_dimensions(eps, orders, max_age), *marks)
+        self._begin(self._criteria.least_columns(), *marks)  # they are checked before any row comes
 
     def push_left(self, rows: ArrayLike, ids: ArrayLike | None = None) -> Answer:
         """Take the next rows of the left stream.
@@ -265,22 +264,8 @@ class BestmatchStream(Generic[Answer]):
 
     def _begin(self, d: int, left: Watermark, right: Watermark) -> None:
         """Check the criteria for rows of d columns, and begin without rows."""
-        eps, orders, max_age = self._given
-        if max_age is not None and orders is None:
-            if d < 2:
-                raise ArgumentError(f"with max_age, column {AXIS} is no criterion: rows need another column")
-            shifted = orders_of(eps, None, d - 1)
-            orders = [
-                Closest(order.numbers[0] + 1, order.eps) for order in shifted if isinstance(order, Closest)
-            ]
-            eps = None
-        self._orders, self._d = orders_of(eps, orders, d), d
-        if any(isinstance(order, Subset) for order in self._orders):
-            raise ArgumentError(
-                "Subset holds the marks of two whole tables, not those of a stream; "
-                "an OwnOrder may compare marks that are columns"
-            )
-        reach = self._reach() if max_age is None else seconds_of(max_age)
+        self._orders, reach = self._criteria.of_columns(d)
+        self._d = d
         self._left, self._right = (
             Side(
                 name, mark, StreamArea(d, self._orders, reach, is_left, self._max_candidates, self._counters)
@@ -289,23 +274,12 @@ class BestmatchStream(Generic[Answer]):
         )
         work, nothing = Work(self._orders, self._how, self._counters), no_pairs(d, self._orders)
         self._answers: Final | Standing | Recent
-        if max_age is not None:
+        if self._criteria.max_age is not None:
             self._answers = Recent(work, reach, nothing)
         elif self._how == "inner":
             self._answers = Standing(work, nothing)
         else:
             self._answers = Final(work, reach, nothing)
-
-    def _reach(self) -> float:
-        """The eps of column 0."""
-        of_axis = [order for order in self._orders if isinstance(order, Closest) and order.numbers == (AXIS,)]
-        reach = min((order.eps for order in of_axis if order.measure is None), default=math.inf)
-        if reach == math.inf:
-            raise ArgumentError(
-                f"a criterion must bound column {AXIS}, by which the streams are ordered: "
-                f"a finite eps of it, or Closest({AXIS}, eps=...) among the orders"
-            )
-        return reach
 
     def _check_open(self) -> None:
         if self._is_finished:
@@ -333,8 +307,7 @@ class BestmatchStream(Generic[Answer]):
         array = as_array(f"{name} rows", rows)
         points, kind = check_rows(f"{name} rows", array), kind_of(array)
         check_kinds(f"{name} rows", kind, "the rows before", self._kind)
-        if kind == "numbers" and (are_durations(self._given[0]) or are_durations(self._given[2])):
-            raise ArgumentError("eps and max_age must be numbers as the rows, not durations")
+        self._criteria.check_kind(kind)
         if not self._has_begun:
             self._begin(points.shape[1], self._left.mark, self._right.mark)
             self._has_begun = True
@@ -388,10 +361,3 @@ class BestmatchStream(Generic[Answer]):
 
     def _peak(self, name: str, count: int) -> None:
         self._counters[name] = max(self._counters.get(name, 0), count)
-
-
-def _least_dimensions(eps: float | ArrayLike | None, orders: Sequence[Order] | None, max_age: object) -> int:
-    """The least number of columns that the criteria speak of: they are checked before any row comes."""
-    if orders is not None:
-        return 1 + max((max(order.numbers) for order in orders if isinstance(order, Closest)), default=0)
-    return (1 if eps is None else as_array("eps", eps).size) + (max_age is not None)
