@@ -7,6 +7,7 @@ import re
 import resource
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -66,6 +67,21 @@ def test_task_report__tells_a_workers_memory_from_the_drivers(spark: SparkSessio
 
     assert set(reports_of(report(0))[0].counters) == {"largest_driver_bytes"}
     assert set(reports_of(run_tasks(spark, [0], report))[0].counters) == {"largest_worker_bytes"}
+
+
+def test_task_report__has_the_seconds_of_a_phase_in_which_reports_of_other_tasks_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, report = [0.0], TaskReport()
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+
+    def read() -> Iterator[int]:
+        now[0] += 4.0
+        report.add([TaskReport(counters={"rows": 2.0, "reading_seconds": 1.0})])
+        yield 1
+
+    assert list(report.timed(read(), "reading")) == [1]
+    assert report.counters == {"rows": 2.0, "reading_seconds": 5.0}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process tells no peak of its own")

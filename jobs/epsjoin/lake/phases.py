@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Literal, TypeVar
 
+from epsjoin.stopwatch import each_within
+
 T = TypeVar("T")
 Phase = Literal["read", "work", "write", "commit", "wait"]
 """What a thread does; ``wait``: what it waits for is counted elsewhere."""
@@ -34,14 +36,7 @@ def phase(name: Phase) -> Iterator[None]:
 
 def timed(items: Iterable[T], name: Phase) -> Iterator[T]:
     """Yield the same items, and count the time spent waiting for them for a phase."""
-    following = iter(items)
-    while True:
-        with phase(name):
-            try:
-                item = next(following)
-            except StopIteration:
-                return
-        yield item
+    return each_within(items, lambda: phase(name))
 
 
 def seconds_of_phases() -> dict[str, float]:

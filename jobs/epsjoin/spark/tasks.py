@@ -6,7 +6,6 @@ import json
 import resource
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -24,6 +23,7 @@ from epsjoin.lake.targets import Target
 from epsjoin.spark.cost import counted
 from epsjoin.spark.progress import progress_shown
 from epsjoin.spark.shared import give, given_files, take
+from epsjoin.stopwatch import add_seconds, each_within
 
 T = TypeVar("T")
 
@@ -54,22 +54,12 @@ class TaskReport:
 
     def timed(self, items: Iterable[T], phase: str) -> Iterator[T]:
         """Yield the same items, and add the time spent waiting for them to ``<phase>_seconds``."""
-        following = iter(items)
-        while True:
-            began = time.perf_counter()
-            try:
-                item = next(following)
-            except StopIteration:
-                return
-            finally:
-                name = f"{phase}_seconds"
-                self.counters[name] = self.counters.get(name, 0.0) + time.perf_counter() - began
-            yield item
+        return each_within(items, lambda: add_seconds(self.counters, f"{phase}_seconds"))
 
     def add(self, others: Iterable[TaskReport]) -> None:
         """Add the counters and refusals of the tasks whose rows this task has received."""
         for other in others:
-            self.counters = add_counters([self, other])
+            self.counters |= add_counters([self, other])
             self.refused += other.refused
 
     def to_json(self) -> str:

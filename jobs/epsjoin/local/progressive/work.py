@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 from epsjoin.local.progressive.rows import Met
+from epsjoin.stopwatch import add_seconds, each_within
 
 _COUNTS = (
     *("rows", "replicas", "runs", "replans", "merges", "passes", "bytes_written", "bytes_read", "candidates"),
@@ -37,23 +37,13 @@ class Work:
         """Keep the largest number."""
         self.counters[name] = max(self.counters[name], n)
 
-    @contextmanager
-    def timed(self, what: str) -> Iterator[None]:
+    def timed(self, what: str) -> AbstractContextManager[None]:
         """Count the seconds of this block."""
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.counters[f"seconds_{what}"] += time.perf_counter() - start
+        return add_seconds(self.counters, f"seconds_{what}")
 
     def timed_each(self, what: str, found: Iterator[Met]) -> Iterator[Met]:
         """Count the seconds that an iterator takes, and not those of its caller."""
-        while True:
-            with self.timed(what):
-                met = next(found, None)
-            if met is None:
-                return
-            yield met
+        return each_within(found, lambda: self.timed(what))
 
     def saved(self) -> dict[str, Any]:
         """What :meth:`restore` needs, as JSON can hold it."""
