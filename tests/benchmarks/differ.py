@@ -10,10 +10,8 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,17 +24,11 @@ from epsjoin.local.differ.methods import differ
 from .differ_blocks import MEMORY, figure_8, figure_9, figure_10, figure_11, in_batches
 from .differ_costs import PAPER
 from .differ_window import SIZES, displaced_files, figure_14, figure_15, figure_16
+from .measure import interleaved
 from .page import count, machine, put, seconds, spread, table
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = "benchmarks/differ.md"
-
-
-class Times(NamedTuple):
-    """Seconds of CPU and by the clock, of each round."""
-
-    cpu: list[float]
-    clock: list[float]
 
 
 def figures_17_and_18(sizes: Sequence[int], scale: int, rounds: int) -> list[str]:
@@ -55,13 +47,13 @@ def figures_17_and_18(sizes: Sequence[int], scale: int, rounds: int) -> list[str
             )
             for method in methods
         }
-        times = _interleaved(tasks, rounds)
+        times = interleaved(tasks, rounds)
         for method, took in times.items():
             each = ([1e6 * value / n for value in values] for values in took)
             rows.append([str(size), method, *map(spread, each)])
         window, sorting = times["window"], times["sort-merge"]
         beats.append(np.median(window.cpu) < np.median(sorting.cpu))
-        beats_by_clock.append(np.median(window.clock) < np.median(sorting.clock))
+        beats_by_clock.append(np.median(window.wall) < np.median(sorting.wall))
     said = ["as figure" if all(each) else "**not as figure**" for each in (beats, beats_by_clock)]
     return [
         "### Figures 17 and 18: CPU and time by the clock",
@@ -102,7 +94,7 @@ def files_on_disk(n: int, rounds: int) -> list[str]:
             "epsjoin.snapshot_diff": lambda: epsjoin.snapshot_diff(*paths, key="id"),
             "pandas.merge": merge,
         }
-        times = _interleaved(tasks, rounds)
+        times = interleaved(tasks, rounds)
     base = times["read both files"].cpu
     ratios = {name: [a / b for a, b in zip(of.cpu, base, strict=True)] for name, of in times.items()}
     rows = [[name, seconds(float(np.median(of.cpu))), spread(ratios[name])] for name, of in times.items()]
@@ -116,19 +108,6 @@ def files_on_disk(n: int, rounds: int) -> list[str]:
         "",
         *table(["what", "CPU s", "of reading both"], rows),
     ]
-
-
-def _interleaved(tasks: dict[str, Callable[[], object]], rounds: int) -> dict[str, Times]:
-    """What each task takes in each round, after one that warms up."""
-    times = {name: Times([], []) for name in tasks}
-    for number in range(rounds + 1):
-        for name, task in tasks.items():
-            begun = time.process_time(), time.perf_counter()
-            task()
-            if number:
-                times[name].cpu.append(time.process_time() - begun[0])
-                times[name].clock.append(time.perf_counter() - begun[1])
-    return times
 
 
 def main(arguments: list[str] | None = None, docs: Path = DOCS) -> int:

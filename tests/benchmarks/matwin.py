@@ -9,7 +9,6 @@ decides, since those of the paper stand still in floats.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +18,7 @@ import epsjoin
 from epsjoin.kernels.arrays import Floats, Ints
 
 from .matwin_ways import EPS, PAGE_ROWS, Run, cells_of, matwin, nested_loops
+from .measure import interleaved
 from .page import count, machine, put, seconds, spread, table
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks" / "bestmatch.md"
@@ -46,18 +46,6 @@ def draw(distribution: str, n: int, d: int, seed: int, decimals: int | None = No
     return points[np.argsort(points[:, 0], kind="stable")]
 
 
-def interleaved(tasks: dict[str, Callable[[], object]], rounds: int) -> dict[str, list[float]]:
-    """CPU seconds of each task in each round, after one that warms up."""
-    times: dict[str, list[float]] = {name: [] for name in tasks}
-    for number in range(rounds + 1):
-        for name, task in tasks.items():
-            begun = time.process_time()
-            task()
-            if number:
-                times[name].append(time.process_time() - begun)
-    return times
-
-
 def _say(holds: bool) -> str:
     return "holds" if holds else "does not hold"
 
@@ -81,7 +69,7 @@ def _measure(
     tasks: dict[str, Callable[[], object]] = {"nested loops": loops} if is_nested else {}
     tasks["MatWin"] = lambda: windows("MatWin", False)
     tasks["MatWin, grid order"] = lambda: windows("MatWin, grid order", True)
-    times = interleaved(tasks, rounds)
+    times = {name: took.cpu for name, took in interleaved(tasks, rounds).items()}
     ours = epsjoin.bestmatch_join(left, right, EPS)
     if {*found.values()} != {int((ours.right >= 0).sum())}:
         raise ValueError(f"the ways found different numbers of pairs: {found}")
@@ -277,7 +265,7 @@ def stream_against_batch(n: int, rounds: int) -> list[str]:
         "BestmatchStream, 8,192 rows a push": lambda: stream(8192),
         "BestmatchStream, 1,024 rows a push": lambda: stream(1024),
     }
-    times = interleaved(tasks, rounds)
+    times = {name: took.cpu for name, took in interleaved(tasks, rounds).items()}
     base = times["bestmatch_join"]
     ratios = {name: [a / b for a, b in zip(cpu, base, strict=True)] for name, cpu in times.items()}
     rows = [[name, seconds(float(np.median(times[name]))), spread(ratios[name])] for name in times]

@@ -51,6 +51,13 @@ class Run(NamedTuple):
 Round = dict[str, Run]
 
 
+class Times(NamedTuple):
+    """CPU and wall seconds of each round."""
+
+    cpu: list[float]
+    wall: list[float]
+
+
 def in_own_process(function: Callable[..., T], *arguments: Any) -> T:
     """Call the function in a fresh process whose BLAS has one thread."""
     # inherited: the new process imports the main module, and with it numpy, before it runs anything else
@@ -60,12 +67,30 @@ def in_own_process(function: Callable[..., T], *arguments: Any) -> T:
         return pool.submit(function, *arguments).result()
 
 
-def timed(work: Callable[[], Any]) -> Run:
-    gc.collect()
-    take_back()
+def clocked(work: Callable[[], Any]) -> Run:
+    """Call the function, and tell what that took."""
     wall, cpu = time.perf_counter(), time.process_time()
     answer = work()
     return Run(time.process_time() - cpu, time.perf_counter() - wall, answer)
+
+
+def timed(work: Callable[[], Any]) -> Run:
+    """The same without garbage of others, and with memory at hand."""
+    gc.collect()
+    take_back()
+    return clocked(work)
+
+
+def interleaved(tasks: Mapping[str, Callable[[], object]], rounds: int) -> dict[str, Times]:
+    """What each task takes in each round, after one that warms up."""
+    times = {name: Times([], []) for name in tasks}
+    for number in range(rounds + 1):
+        for name, task in tasks.items():
+            cpu, wall, _ = clocked(task)
+            if number:
+                times[name].cpu.append(cpu)
+                times[name].wall.append(wall)
+    return times
 
 
 class CpuMeter:

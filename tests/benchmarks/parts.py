@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,6 +23,7 @@ from epsjoin.local.plan.planner import grow_parts, plan_join
 from epsjoin.local.plan.projection import choose_projection
 from epsjoin.local.plan.spread import Replicas, replicate
 
+from .measure import clocked
 from .page import count, machine, put, table
 from .sets import SETS, SKEWED, Points, Set
 
@@ -66,9 +66,7 @@ def measure(chosen: Set, n_parts: int = N_PARTS) -> Cut:
     metric, cuts, ids = get_metric(chosen.metric), Cuts(n_parts=n_parts), np.arange(n)
     sample = cuts.sample(n)
     plan_join(points[sample[:500]], sample[:500], n, eps, metric, cuts)  # compiles
-    started = time.process_time()
-    plan = plan_join(points[sample], sample, n, eps, metric, cuts)
-    plan_seconds = time.process_time() - started
+    plan_seconds, _, plan = clocked(lambda: plan_join(points[sample], sample, n, eps, metric, cuts))
     embedded = metric.embed(points[sample])
     projection = choose_projection(embedded, len(sample), metric.embedded_eps(eps), metric.norm).projection
     expected = grow_parts(points[sample], embedded, sample, n, eps, metric, cuts, projection).work
@@ -100,10 +98,12 @@ def _join(
     row, key, part = rows.row[here], rows.key[here], int(rows.part[here[0]])
     own, own_ids = points[row], ids[row]
     counters: dict[str, int] = {}
-    started = time.process_time()
-    for _ in join_part(own, own_ids, key, part, plan, counters=counters):
-        pass
-    return time.process_time() - started, counters
+
+    def work() -> None:
+        for _ in join_part(own, own_ids, key, part, plan, counters=counters):
+            pass
+
+    return clocked(work).cpu, counters
 
 
 def _largest(values: list[float]) -> str:

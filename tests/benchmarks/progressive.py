@@ -31,7 +31,7 @@ from epsjoin.local.progressive.sources import ArraySource
 from epsjoin.local.progressive.spill import Spill
 from oracles.papers import spilled_bytes
 
-from .measure import growth_bytes, in_own_process, timed
+from .measure import clocked, growth_bytes, in_own_process, timed
 from .page import count, machine, put, seconds, table
 from .sets import BY_NAME, Points, cad
 
@@ -108,12 +108,14 @@ def join_file(file: Path, eps: float, memory: str) -> Joined:
 def self_join_cpu(file: Path, eps: float) -> float:
     """CPU seconds of reading the same file and joining it in memory."""
     epsjoin.self_join(np.random.default_rng(0).random((9000, 16)), eps)
-    begin = time.process_time()
-    read = pq.read_table(file, use_threads=False)
-    points = np.stack([column.to_numpy() for column in read.columns], axis=1)
-    del read
-    epsjoin.self_join(points, eps)
-    return time.process_time() - begin
+
+    def work() -> None:
+        read = pq.read_table(file, use_threads=False)
+        points = np.stack([column.to_numpy() for column in read.columns], axis=1)
+        del read
+        epsjoin.self_join(points, eps)
+
+    return clocked(work).cpu
 
 
 def files_section(folder: Path) -> list[str]:

@@ -13,7 +13,6 @@ import csv
 import gzip
 import importlib
 import sysconfig
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from epsjoin.kernels.trees.bounds import DEGREE, HEIGHT, fill_bounds
 from epsjoin.kernels.trees.distance import fill_distances
 from epsjoin.local.trees.prepared import PreparedTrees, TreeOptions, check_options, prepare
 
+from .measure import clocked
 from .page import count, machine, put, table
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -79,12 +79,6 @@ def _size(tree: list[Any]) -> int:
     return 1 + sum(map(_size, tree[1:]))
 
 
-def _cpu(work: Callable[[], Any]) -> tuple[float, Any]:
-    begun = time.process_time()
-    result = work()
-    return time.process_time() - begun, result
-
-
 class Filters:
     """The filters of one set of trees, each as a join of points."""
 
@@ -134,7 +128,7 @@ def figure_9(trees: Trees) -> list[str]:
     filters = Filters(trees, K)
     rows = []
     for name in FILTERS:
-        seconds, through = _cpu(lambda name=name: filters.through(name))
+        seconds, _, through = clocked(lambda name=name: filters.through(name))
         rows.append([name, count(through), f"{seconds:.1f}"])
     return [
         "### Figure 9: filters",
@@ -149,7 +143,7 @@ def figure_10(trees: Trees) -> list[str]:
     rows = []
     for bins in (4, 8, 16, 32, 64, 128):
         filters = Filters(trees, K, bins)
-        seconds, through = _cpu(lambda f=filters: f.through(FILTERS[-1]))
+        seconds, _, through = clocked(lambda f=filters: f.through(FILTERS[-1]))
         rows.append([str(bins), count(through), f"{seconds:.1f}"])
     return [
         "### Figure 10: bins of the labels",
@@ -167,7 +161,7 @@ def figure_11(trees: Trees) -> list[str]:
         n = len(trees) // part
         some = trees.take(np.sort(random.permutation(len(trees))[:n]))
         counters: dict[str, int] = {}
-        seconds, pairs = _cpu(lambda s=some, c=counters: tree_join(s, K, counters=c))
+        seconds, _, pairs = clocked(lambda s=some, c=counters: tree_join(s, K, counters=c))
         share = counters["candidates"] / (n * (n - 1) / 2)
         rows.append(
             [
@@ -196,7 +190,7 @@ def _ours(prepared: PreparedTrees, i: Ints, j: Ints, limit: int, options: TreeOp
     def work() -> None:
         fill_distances(trees, i, trees, j, options.costs, limit, options.may_cancel, distances)
 
-    return 1e6 * _cpu(work)[0] / len(i)
+    return 1e6 * clocked(work).cpu / len(i)
 
 
 def _brackets(trees: Trees, row: int) -> str:
@@ -247,7 +241,7 @@ def comparing(trees: Trees, n_pairs: int) -> list[str]:
         for compare in peers.values():
             some = zip(i[:n_pairs].tolist(), j[:n_pairs].tolist(), strict=True)
             texts = [(_brackets(trees, a), _brackets(trees, b)) for a, b in some]
-            seconds, _ = _cpu(lambda t=texts, c=compare: [c(a, b) for a, b in t])
+            seconds = clocked(lambda t=texts, c=compare: [c(a, b) for a, b in t]).cpu
             each = 1e6 * seconds / len(texts)
             cells += [f"{each:,.0f}", f"{each / ours:,.0f}x"]
         rows.append(cells + ["not installed", "-"] * (not peers))
@@ -264,7 +258,7 @@ def strings(n: int, k: int) -> list[str]:
     given = names(n)
     string_join(given[:100], k)
     counters: dict[str, int] = {}
-    seconds, pairs = _cpu(lambda: string_join(given, k, counters=counters))
+    seconds, _, pairs = clocked(lambda: string_join(given, k, counters=counters))
     rows = [["string_join", f"{seconds:.2f}", "1x", count(len(pairs.left))]]
     try:
         distance = importlib.import_module("rapidfuzz.distance").Levenshtein.distance
@@ -279,7 +273,7 @@ def strings(n: int, k: int) -> list[str]:
                     found += distance(a, b, score_cutoff=k) <= k
             return found
 
-        peer, found = _cpu(loop)
+        peer, _, found = clocked(loop)
         rows.append(
             ["rapidfuzz, a loop over all pairs", f"{peer:.1f}", f"{peer / seconds:.0f}x", count(found)]
         )

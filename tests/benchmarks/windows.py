@@ -12,8 +12,6 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-import time
-from collections.abc import Callable
 from functools import partial
 from itertools import pairwise, product
 from pathlib import Path
@@ -26,6 +24,7 @@ from epsjoin import JoinWindow, RowWindow, ValueWindow, self_join
 from epsjoin.kernels.arrays import Ints
 from epsjoin.local.windows.kinds import BY_GROUP, ROW_KINDS, STORES, VALUE_KINDS
 
+from .measure import clocked
 from .page import count, machine, put, seconds, spread, table
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks" / "windows.md"
@@ -48,12 +47,6 @@ def draw(n: int, n_values: int, law: str, seed: int = 0) -> Ints:
     return generator.permutation(n_values)[generator.choice(n_values, n, p=weights / weights.sum())]
 
 
-def cpu_of(work: Callable[..., object], *arguments: object) -> float:
-    begin = time.process_time()
-    work(*arguments)
-    return time.process_time() - begin
-
-
 def pushes_against_counting_anew(n_rows: int, rounds: int) -> list[str]:
     """CPU time of replacing a tenth of a window's batches, by pushes and by counting each window anew."""
     rows = []
@@ -70,8 +63,8 @@ def pushes_against_counting_anew(n_rows: int, rounds: int) -> list[str]:
                 window.push(values[begin : begin + size])
             pushed = counted = 0.0
             for end in range(n_rows + size, len(values) + 1, size):
-                pushed += cpu_of(window.push, values[end - size : end])
-                counted += cpu_of(ValueWindow.count, values[end - n_rows : end])
+                pushed += clocked(partial(window.push, values[end - size : end])).cpu
+                counted += clocked(partial(ValueWindow.count, values[end - n_rows : end])).cpu
             ratios.append(counted / pushed)
         verdict = "holds" if statistics.median(ratios) >= GOALS[n_batches] else "holds not"
         times = [f"{1000 * total / steps:.2f}" for total in (counted, pushed)]
@@ -160,9 +153,9 @@ def rolling_join(n_rows: int, rounds: int) -> list[str]:
         for step in range(rounds):
             ids = np.arange(n_rows + step * size, n_rows + (step + 1) * size)
             work.clear()
-            by_push.append(cpu_of(window.push, points[n_rows:], ids))
+            by_push.append(clocked(partial(window.push, points[n_rows:], ids)).cpu)
             whole: dict[str, int] = {}
-            anew.append(cpu_of(partial(self_join, counters=whole), points[:n_rows], eps))
+            anew.append(clocked(partial(self_join, points[:n_rows], eps, counters=whole)).cpu)
         pushed, joined = statistics.median(by_push), statistics.median(anew)
         rows.append(
             [

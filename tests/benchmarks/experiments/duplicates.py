@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import statistics
-import time
 
 import numpy as np
 
+from ..measure import clocked
 from .claims import Claim, Line, Picture, Result, Table
 from .grids import datasets
 from .stack_merge import merge_rows, sweep
@@ -95,8 +95,7 @@ def _both(points: np.ndarray, eps: float, rounds: int) -> tuple[int, int, float,
     seconds: list[list[float]] = [[], []]
     for _ in range(rounds):
         for way, of in enumerate(all_ways):
-            start = time.process_time()
-            reports[way] = sweep(of, eps)[1]
-            seconds[way].append(time.process_time() - start)
+            cpu, _, reports[way] = clocked(lambda of=of: sweep(of, eps)[1])
+            seconds[way].append(cpu)
     with_it, without = map(statistics.median, seconds)
     return reports[0], reports[1], with_it, without

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 
 from epsjoin.kernels.arrays import Floats
@@ -19,6 +17,7 @@ from epsjoin.kernels.join.stack_sweep import (
     stack_sweep,
 )
 
+from ..measure import clocked
 from .counting import cubes_of
 
 _BATCH = 1 << 20
@@ -45,6 +44,5 @@ def merge_rows(points: Floats, eps: float, k: int, msl: int) -> StackRows:
 
 def seconds_of(points: Floats, eps: float, k: int, msl: int) -> tuple[float, int]:
     """CPU seconds of replicating, sorting and merging, and the pairs."""
-    start = time.process_time()
-    pairs = sweep(merge_rows(points, eps, k, msl), eps)[1]
-    return time.process_time() - start, pairs
+    seconds, _, pairs = clocked(lambda: sweep(merge_rows(points, eps, k, msl), eps)[1])
+    return seconds, pairs
