@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
 from epsjoin.console import counted, say
@@ -103,61 +103,60 @@ def find_faults(job: Job, passed: DataFrame, has_clusters: bool) -> Iterator[str
     passed : the result of :func:`scan_pairs`.
     has_clusters : whether there are labels to check.
     """
-    ids = (
-        scan.read(job.spark, job.lake, Slice("points", job.run))
-        .groupBy("id")
-        .agg(F.count("*").alias("n_points"))
-    )
-    degrees = (
-        passed.where(F.col("kind") == DEGREE)
-        .groupBy(F.col("a").alias("id"))
-        .agg((F.sum("b") + 1).alias("of_pairs"))
-    )
-    every = ids.join(degrees, "id", how="full")
+    points = scan.read(job.spark, job.lake, Slice("points", job.run))
+    ids = points.groupBy("id").agg(F.count("*").alias("n_points"))
+    degrees = passed.where(F.col("kind") == DEGREE).groupBy(F.col("a").alias("id"))
+    every = ids.join(degrees.agg((F.sum("b") + 1).alias("of_pairs")), "id", how="full")
     fault = F.when(F.col("n_points").isNull(), "it is in pairs or clusters, but not in points")
     fault = fault.when(F.col("n_points") > 1, "points has it more than once")
     if has_clusters:
-        clusters = scan.read(job.spark, job.lake, Slice("clusters", job.run)).drop("run")
-        names = clusters.where((F.col("role") == "core") & (F.col("id") == F.col("cluster_id")))
-        names = names.select("cluster_id", F.lit(True).alias("is_named")).distinct()
-        clusters = clusters.join(names, "cluster_id", how="left")
-        one = clusters.groupBy("id").agg(
-            F.count("*").alias("n_labels"),
-            *(F.first(name).alias(name) for name in ("cluster_id", "role", "degree", "is_named")),
-        )
-        every = every.join(one, "id", how="full")
-        is_core, is_noise = F.col("role") == "core", F.col("role") == "noise"
-        fault = (
-            fault.when(F.col("n_labels").isNull(), "it has no row in clusters")
-            .when(F.col("n_labels") > 1, "clusters has it more than once")
-            .when(
-                F.coalesce("of_pairs", F.lit(1)) != F.col("degree"),
-                F.format_string(
-                    "degree %d is stored, its pairs make %d", "degree", F.coalesce("of_pairs", F.lit(1))
-                ),
-            )
-            .when(
-                is_core != (F.col("degree") >= job.params.min_pts),
-                F.format_string(
-                    f"role %s is stored, its degree is %d, min_pts {job.params.min_pts}", "role", "degree"
-                ),
-            )
-            .when(~F.col("role").isin("core", "border", "noise"), F.concat(F.lit("unknown role "), "role"))
-            .when(
-                is_noise != (F.col("cluster_id") == NOISE),
-                F.format_string("role %s in cluster %d", "role", "cluster_id"),
-            )
-            .when(
-                ~is_noise & F.col("is_named").isNull(),
-                F.format_string("cluster %d has no core point of that id", "cluster_id"),
-            )
-            .when(
-                is_core & (F.col("cluster_id") > F.col("id")),
-                F.format_string("core point in cluster %d, a larger id", "cluster_id"),
-            )
-        )
+        every = every.join(_read_labels(job), "id", how="full")
+        fault = _add_label_faults(fault, job.params.min_pts)
     for row in _some(every.select("id", fault.alias("fault")).where(F.col("fault").isNotNull())):
         yield f"point {row['id']}: {row['fault']}"
+
+
+def _read_labels(job: Job) -> DataFrame:
+    """Of each id one row of ``clusters``, how many it has, and whether a core point names its cluster."""
+    clusters = scan.read(job.spark, job.lake, Slice("clusters", job.run)).drop("run")
+    names = clusters.where((F.col("role") == "core") & (F.col("id") == F.col("cluster_id")))
+    names = names.select("cluster_id", F.lit(True).alias("is_named")).distinct()
+    named = clusters.join(names, "cluster_id", how="left")
+    return named.groupBy("id").agg(
+        F.count("*").alias("n_labels"),
+        *(F.first(name).alias(name) for name in ("cluster_id", "role", "degree", "is_named")),
+    )
+
+
+def _add_label_faults(fault: Column, min_pts: int) -> Column:
+    """What is wrong with a point, or else with its label."""
+    is_core, is_noise = F.col("role") == "core", F.col("role") == "noise"
+    degree = F.coalesce("of_pairs", F.lit(1))
+    return (
+        fault.when(F.col("n_labels").isNull(), "it has no row in clusters")
+        .when(F.col("n_labels") > 1, "clusters has it more than once")
+        .when(
+            degree != F.col("degree"),
+            F.format_string("degree %d is stored, its pairs make %d", "degree", degree),
+        )
+        .when(
+            is_core != (F.col("degree") >= min_pts),
+            F.format_string(f"role %s is stored, its degree is %d, min_pts {min_pts}", "role", "degree"),
+        )
+        .when(~F.col("role").isin("core", "border", "noise"), F.concat(F.lit("unknown role "), "role"))
+        .when(
+            is_noise != (F.col("cluster_id") == NOISE),
+            F.format_string("role %s in cluster %d", "role", "cluster_id"),
+        )
+        .when(
+            ~is_noise & F.col("is_named").isNull(),
+            F.format_string("cluster %d has no core point of that id", "cluster_id"),
+        )
+        .when(
+            is_core & (F.col("cluster_id") > F.col("id")),
+            F.format_string("core point in cluster %d, a larger id", "cluster_id"),
+        )
+    )
 
 
 def _some(frame: DataFrame) -> list[Row]:

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from epsjoin.console import say
@@ -138,24 +139,37 @@ def find_score_faults(job: Job, n_points: int, eps: float, has_clusters: bool) -
     factor, k-distance and id; k-distances are known if there are k other points, and within eps if and only
     if the point has k pairs.
     """
-    k = job.params.n_neighbours
     scores = scan.read(job.spark, job.lake, Slice("outliers", job.run)).drop("run", "dimensions")
+    every = _points_with_labels(job, has_clusters).join(scores, "id", "full")
+    fault = _fault_of_score(job.params.n_neighbours, n_points, eps)
+    wrong = every.select("id", fault.alias("fault")).where(F.col("fault").isNotNull())
+    for row in wrong.limit(MAX_SHOWN).collect():
+        yield f"point {row['id']}: {row['fault']}"
+    for column in ("id", "rank"):
+        twice = scores.groupBy(column).count().where(F.col("count") > 1)
+        for row in twice.limit(MAX_SHOWN).collect():
+            yield f"outliers has {row['count']} rows of {column} {row[column]}"
+    yield from _find_rank_faults(scores)
+
+
+def _points_with_labels(job: Job, has_clusters: bool) -> DataFrame:
+    """Each id of ``points``, with its degree and noise as ``clusters`` has them; null without labels."""
     ids = scan.read(job.spark, job.lake, Slice("points", job.run)).select("id").distinct()
     ids = ids.withColumn("is_point", F.lit(True))
-    if has_clusters:
-        labels = scan.read(job.spark, job.lake, Slice("clusters", job.run))
-        labels = labels.select(
-            "id", F.col("degree").alias("of_clusters"), (F.col("role") == "noise").alias("noise_of_clusters")
-        )
-        ids = ids.join(labels, "id", "left")
-    else:
-        ids = ids.withColumns(
-            {"of_clusters": F.lit(None).cast("long"), "noise_of_clusters": F.lit(None).cast("boolean")}
-        )
-    every = ids.join(scores, "id", "full")
-    lof, k_distance = F.col("lof"), F.col("k_distance")
+    if not has_clusters:
+        nothing = {"of_clusters": F.lit(None).cast("long"), "noise_of_clusters": F.lit(None).cast("boolean")}
+        return ids.withColumns(nothing)
+    labels = scan.read(job.spark, job.lake, Slice("clusters", job.run)).select(
+        "id", F.col("degree").alias("of_clusters"), (F.col("role") == "noise").alias("noise_of_clusters")
+    )
+    return ids.join(labels, "id", "left")
+
+
+def _fault_of_score(k: int, n_points: int, eps: float) -> Column:
+    """What is wrong with a point's row, the first fault of it; null where nothing is."""
+    lof, k_distance, degree = F.col("lof"), F.col("k_distance"), F.col("degree")
     has_k = F.lit(k < n_points)
-    fault = (
+    return (
         F.when(F.col("is_point").isNull(), "it is in outliers, but not in points")
         .when(F.col("rank").isNull(), "it has no row in outliers")
         .when(
@@ -163,7 +177,7 @@ def find_score_faults(job: Job, n_points: int, eps: float, has_clusters: bool) -
             F.format_string(f"rank %d is stored, ranks are 1 to {n_points}", "rank"),
         )
         .when(
-            F.col("degree") != F.col("of_clusters"),
+            degree != F.col("of_clusters"),
             F.format_string("outliers has degree %d, clusters has %d", "degree", "of_clusters"),
         )
         .when(
@@ -181,18 +195,14 @@ def find_score_faults(job: Job, n_points: int, eps: float, has_clusters: bool) -
         .when(lof.isNotNull() & ~has_k, "lof is known, though k_distance is not")
         .when(lof.isNull() & (k_distance < _MAX_SURE_DISTANCE), "lof is null, though k_distance is known")
         .when(
-            (k_distance <= eps) != (F.col("degree") > k),
+            (k_distance <= eps) != (degree > k),
             F.format_string(f"k_distance is %s of degree %d, eps is {eps!r} and k {k}", k_distance, "degree"),
         )
     )
-    for row in (
-        every.select("id", fault.alias("fault")).where(F.col("fault").isNotNull()).limit(MAX_SHOWN).collect()
-    ):
-        yield f"point {row['id']}: {row['fault']}"
-    for column in ("id", "rank"):
-        twice = scores.groupBy(column).count().where(F.col("count") > 1)
-        for row in twice.limit(MAX_SHOWN).collect():
-            yield f"outliers has {row['count']} rows of {column} {row[column]}"
+
+
+def _find_rank_faults(scores: DataFrame) -> Iterator[str]:
+    """Faults in the order of ranks: each is compared with the one that follows it."""
     unknown = F.lit(float("inf"))
     one = scores.select(
         "rank", "id", *(F.coalesce(name, unknown).alias(name) for name in ("lof", "k_distance"))
@@ -200,12 +210,13 @@ def find_score_faults(job: Job, n_points: int, eps: float, has_clusters: bool) -
     following = one.select(
         (F.col("rank") - 1).alias("rank"), *(F.col(c).alias(f"next_{c}") for c in one.columns[1:])
     )
-    is_as_far = lof == F.col("next_lof")
-    is_right = (lof > F.col("next_lof")) | (
-        is_as_far
+    lof, next_lof = F.col("lof"), F.col("next_lof")
+    k_distance, next_k_distance = F.col("k_distance"), F.col("next_k_distance")
+    is_right = (lof > next_lof) | (
+        (lof == next_lof)
         & (
-            (k_distance > F.col("next_k_distance"))
-            | ((k_distance == F.col("next_k_distance")) & (F.col("id") < F.col("next_id")))
+            (k_distance > next_k_distance)
+            | ((k_distance == next_k_distance) & (F.col("id") < F.col("next_id")))
         )
     )
     for row in one.join(following, "rank").where(~is_right).limit(MAX_SHOWN).collect():
