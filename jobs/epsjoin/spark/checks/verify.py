@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
 from epsjoin.console import say
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import ArgumentError, TableError
 from epsjoin.lake import parquet, slices
 from epsjoin.lake.arrow import to_binary, to_matrix
@@ -108,66 +110,30 @@ def verify_tables(job: Job, request: Request) -> dict[str, float]:
     check_count("--cells", request.cells, 0)
     check_count("--scores", request.scores, 0)
     check_seed("--seed", request.seed)
-    lake, run = job.lake, job.run
-    if lake.source.tree:
-        raise ArgumentError(
-            f"verify checks pairs of points, {lake.source.name} has documents; run the gate quality_results, "
-            "which holds their pairs against candidates, and compare some by epsjoin.tree_distance"
-        )
-    if lake.source.match is not None:
-        raise ArgumentError(
-            f"verify checks pairs of points, {lake.source.name} has matches; run the gate quality_matches, "
-            "and compare some by epsjoin.bestmatch_join"
-        )
+    _refuse_other_chains(job.lake.source)
     check_same_params(job, "verify")
-    faults = Faults()
-    n_points, n_pairs = (
-        slices.count_rows(lake, Slice("points", run)),
-        slices.count_rows(lake, Slice("pairs", run)),
-    )
-    eps = float(slices.read_row(lake, Slice("join_plan", run))["eps"])
-    has_clusters = job.run in slices.list_runs(lake, "clusters")
-    has_outliers = job.run in slices.list_runs(lake, "outliers")
-    faults.add(_compare_versions(job, eps, ("pairs", "outliers") if has_outliers else ("pairs",)))
-
-    request, per_cell = _limit_request(request, n_points, n_pairs)
+    tables, faults = _Tables.of(job), Faults()
+    faults.add(_compare_versions(job, tables))
+    request, per_cell = _limit_request(request, tables.n_points, tables.n_pairs)
     try:
         ids, points, n_cells = _choose_points(job, request, per_cell, faults)
     except TableError as error:
         faults.add([str(error)])
     faults.refuse()
+    n_random, n_random_cells = min(request.points, tables.n_points), min(request.cells, n_cells)
     say(
-        f"verify: {min(request.points, n_points):,} random points and {min(request.cells, n_cells):,} of "
-        f"{n_cells:,} cells, {len(ids):,} points together, against all {n_points:,} by brute force"
+        f"verify: {n_random:,} random points and {n_random_cells:,} of {n_cells:,} cells, {len(ids):,} "
+        f"points together, against all {tables.n_points:,} by brute force"
     )
-    found = _find_neighbours(job, ids, points, eps, faults)
-    passed = scan_pairs(job, ids, eps).persist()
-    stored, are_whole = _split_rows(passed.where(F.col("kind") != DEGREE).toArrow(), faults)
-    faults.add(compare_pairs(found, stored))
-    if has_clusters:
-        labels, of_labels = _read_labels(job, np.unique(np.concatenate([ids, found.other])))
-        are_whole &= not faults.add(of_labels)
-        faults.add(check_labels(ids, found, labels, job.params.min_pts))
-    n_scores = 0
-    if has_outliers:
-        n_scores, scores_are_whole = compare_random_scores(
-            job, request.scores, request.seed, n_points, faults
-        )
-        are_whole &= scores_are_whole
-    if are_whole:  # Spark's own scan would break where a file is not there
-        faults.add(find_duplicates(job, n_pairs))
-        faults.add(find_faults(job, passed, has_clusters))
-        faults.add(find_end_faults(job, has_clusters, has_outliers))
-        if has_outliers:
-            faults.add(find_score_faults(job, n_points, eps, has_clusters))
-    passed.unpersist()
+    found = _find_neighbours(job, ids, points, tables.eps, faults)
+    n_scores = _check_stored(job, request, tables, ids, found, faults)
     faults.refuse()
 
-    also = " and labels" if has_clusters else "; clusters has no slice of this run"
+    points_missed = missed_probability(ERROR_FRACTIONS[0], tables.n_points, n_random)
+    cells_missed = missed_probability(ERROR_FRACTIONS[1], n_cells, n_random_cells)
+    also = " and labels" if tables.has_clusters else "; clusters has no slice of this run"
     say(f"verify: {len(found.query):,} neighbours{also} are right, so is what all rows show")
-    say(_say_scores(has_outliers, n_scores, n_points))
-    points_missed = missed_probability(ERROR_FRACTIONS[0], n_points, min(request.points, n_points))
-    cells_missed = missed_probability(ERROR_FRACTIONS[1], n_cells, min(request.cells, n_cells))
+    say(_say_scores(tables.has_outliers, n_scores, tables.n_points))
     say(
         f"verify: had {ERROR_FRACTIONS[0]:.1%} of the points a wrong list of neighbours, this check would "
         f"have missed it with probability {points_missed:.2g}; had all points in {ERROR_FRACTIONS[1]:.0%} of "
@@ -175,11 +141,76 @@ def verify_tables(job: Job, request: Request) -> dict[str, float]:
     )
     return {
         "points_checked": float(len(ids)),
-        "cells_checked": float(min(request.cells, n_cells)),
+        "cells_checked": float(n_random_cells),
         "neighbours_checked": float(len(found.query)),
         "scores_checked": float(n_scores),
         "missed_probability": points_missed,
     }
+
+
+class _Tables(NamedTuple):
+    """What there is to check: numbers of rows, the eps, whether labels and scores are there."""
+
+    n_points: int
+    n_pairs: int
+    eps: float
+    has_clusters: bool
+    has_outliers: bool
+
+    @classmethod
+    def of(cls, job: Job) -> _Tables:
+        lake, run = job.lake, job.run
+        n_points, n_pairs = (slices.count_rows(lake, Slice(table, run)) for table in ("points", "pairs"))
+        eps = float(slices.read_row(lake, Slice("join_plan", run))["eps"])
+        runs = [slices.list_runs(lake, table) for table in ("clusters", "outliers")]
+        return cls(n_points, n_pairs, eps, *(run in each for each in runs))
+
+
+def _refuse_other_chains(source: SourceContract) -> None:
+    """Refuse a data set whose results are no pairs of points within eps."""
+    if source.tree:
+        raise ArgumentError(
+            f"verify checks pairs of points, {source.name} has documents; run the gate quality_results, "
+            "which holds their pairs against candidates, and compare some by epsjoin.tree_distance"
+        )
+    if source.match is not None:
+        raise ArgumentError(
+            f"verify checks pairs of points, {source.name} has matches; run the gate quality_matches, "
+            "and compare some by epsjoin.bestmatch_join"
+        )
+
+
+def _check_stored(
+    job: Job, request: Request, tables: _Tables, ids: Ids, found: QueryPairs, faults: Faults
+) -> int:
+    """Check what is stored of the chosen points and of all; return how many scores were computed anew.
+
+    Parameters
+    ----------
+    ids, found : the chosen points, and their neighbours by brute force.
+    faults : what is wrong is added to it.
+    """
+    passed = scan_pairs(job, ids, tables.eps).persist()
+    stored, are_whole = _split_rows(passed.where(F.col("kind") != DEGREE).toArrow(), faults)
+    faults.add(compare_pairs(found, stored))
+    if tables.has_clusters:
+        labels, of_labels = _read_labels(job, np.unique(np.concatenate([ids, found.other])))
+        are_whole &= not faults.add(of_labels)
+        faults.add(check_labels(ids, found, labels, job.params.min_pts))
+    n_scores = 0
+    if tables.has_outliers:
+        n_scores, scores_are_whole = compare_random_scores(
+            job, request.scores, request.seed, tables.n_points, faults
+        )
+        are_whole &= scores_are_whole
+    if are_whole:  # Spark's own scan would break where a file is not there
+        faults.add(find_duplicates(job, tables.n_pairs))
+        faults.add(find_faults(job, passed, tables.has_clusters))
+        faults.add(find_end_faults(job, tables.has_clusters, tables.has_outliers))
+        if tables.has_outliers:
+            faults.add(find_score_faults(job, tables.n_points, tables.eps, tables.has_clusters))
+    passed.unpersist()
+    return n_scores
 
 
 def _say_scores(has_outliers: bool, n_scores: int, n_points: int) -> str:
@@ -195,12 +226,12 @@ def _say_scores(has_outliers: bool, n_scores: int, n_points: int) -> str:
     )
 
 
-def _compare_versions(job: Job, eps: float, tables: Sequence[str]) -> Iterator[str]:
+def _compare_versions(job: Job, tables: _Tables) -> Iterator[str]:
     """Faults if the tables were made from different ones."""
     of_fit = float(slices.read_row(job.lake, Slice("epsilon", job.run))["eps"])
-    if of_fit != eps:
-        yield f"epsilon of run {job.run} is {of_fit!r}, pairs were joined with {eps!r}"
-    for table in tables:
+    if of_fit != tables.eps:
+        yield f"epsilon of run {job.run} is {of_fit!r}, pairs were joined with {tables.eps!r}"
+    for table in ("pairs", "outliers") if tables.has_outliers else ("pairs",):
         try:
             slices.files_of(job.lake, Fingerprints(job.lake, job.run, is_made_now=True).slice(table))
         except TableError as error:
