@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from epsjoin.console import counted, in_unit, say
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.contracts.trees import is_whole
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.kernels.arrays import Floats
 from epsjoin.lake import slices, targets, transactions
 from epsjoin.lake.fingerprints import Fingerprints
+from epsjoin.lake.lake import Slice
 from epsjoin.local.epsilon.epsilon_fit import EpsilonFit
 from epsjoin.local.epsilon.fit import fit_epsilon as fit_points
 from epsjoin.local.epsilon.k_distance import quantile_of_all
@@ -54,67 +56,112 @@ def run(job: Job) -> dict[str, float]:
         ``points`` has no slice of this run.
     """
     source, params = job.lake.source, job.params
+    _check_given_eps(source, params)
+    inputs = Fingerprints(job.lake, job.run, is_made_now=True)
+    epsilon = inputs.slice("epsilon")
+    fitted = _fit(job)
+    choice = _choose(params, fitted)
+    expectation = fitted.expectation(params)
+    expected_pairs = expectation.refuse_too_many(choice.eps, params.max_pairs, source.unit).pairs
+    _write(job, inputs, epsilon, fitted, _describe(choice, expected_pairs, fitted))
+    eps = f"{in_unit(choice.eps, source.unit)} ({choice.method}{_format_target(choice.target)})"
+    say(f"fit_epsilon: eps {eps}, {counted(expected_pairs, 'pair')} expected")
+    counters = {"n_sample": float(fitted.n_sample), "eps": choice.eps, "expected_pairs": expected_pairs}
+    fit = fitted.fit
+    if fit is None:
+        return counters
+    interval = f"{fit.power_law.interval_low:.2f} to {fit.power_law.interval_high:.2f}"
+    say(f"fit_epsilon: exponent {fit.exponent:.2f} ({interval})")
+    return {**counters, "exponent": fit.exponent}
+
+
+class _Fitted(NamedTuple):
+    """A sample of the points, and its power law or the reason why it follows none."""
+
+    n_points: int
+    sample: Floats
+    metric: Metric
+    fit: EpsilonFit | None
+    note: str | None
+
+    @property
+    def n_sample(self) -> int:
+        """Number of rows that were fitted, or could not be."""
+        return len(self.sample) if self.fit is None else self.fit.n_sample
+
+    def expectation(self, params: RunParams) -> Expectation:
+        """The pairs to expect of these points."""
+        rows = self.sample, self.n_points
+        return Expectation(*rows, self.metric, params.seed, params.sample_rows, self.fit)
+
+
+def _check_given_eps(source: SourceContract, params: RunParams) -> None:
+    """Refuse an eps that the metric cannot have, and documents without one."""
     if source.tree and not is_whole(params.eps):
         raise ArgumentError(
             f"eps of {source.name} must be a whole number of edits, 1 at least, not {params.eps!r}; it is "
             "not chosen by neighbours, pairs or a quantile"
         )
-    metric = get_metric(source.point_metric)
     if params.eps is not None:
-        metric.check_eps(params.eps)
-    inputs = Fingerprints(job.lake, job.run, is_made_now=True)
-    epsilon = inputs.slice("epsilon")
+        get_metric(source.point_metric).check_eps(params.eps)
+
+
+def _fit(job: Job) -> _Fitted:
+    """Fit the power law of a sample of the points."""
+    params, metric = job.params, get_metric(job.lake.source.point_metric)
     points = stored_points(job)
-    n_points = points.n
     _, sample = points.sample(params.sample_rows, params.seed)
     max_k = max(64, params.min_pts - 1)
-    fit: EpsilonFit | None = None
-    note = None
     try:
-        fit = fit_points(sample, metric, params.sample_rows, params.seed, n_points, max_k)
+        fit = fit_points(sample, metric, params.sample_rows, params.seed, points.n, max_k)
     except ArgumentError as error:
-        note = str(error)
+        return _Fitted(points.n, sample, metric, None, str(error))
+    return _Fitted(points.n, sample, metric, fit, None)
+
+
+def _choose(params: RunParams, fitted: _Fitted) -> ChosenEps:
+    """Choose eps as the parameters say.
+
+    Raises
+    ------
+    DataRefusedError
+        It cannot be chosen from these points.
+    """
     if params.eps is not None:
-        choice = ChosenEps(float(params.eps), "given", None)
-    else:
-        try:
-            if fit is None:
-                choice = _choose_without_law(params, sample, n_points, metric, note)
-            else:
-                choice = _choose_by_law(params, fit)
-        except ArgumentError as error:
-            raise DataRefusedError(f"eps cannot be chosen from these points: {error}") from error
-    expectation = Expectation(sample, n_points, metric, params.seed, params.sample_rows, fit)
-    expected_pairs = expectation.refuse_too_many(choice.eps, params.max_pairs, source.unit).pairs
-    row: dict[str, Any] = {
-        "eps": choice.eps,
-        "metric": source.point_metric,
-        "method": choice.method,
-        "target": choice.target,
-        "note": note,
-        "n_points": n_points,
-        "n_sample": len(sample) if fit is None else fit.n_sample,
-        "expected_pairs": expected_pairs,
-        "expected_neighbours": 2 * expected_pairs / n_points if n_points else 0.0,
-        **({} if fit is None else _describe_law(fit)),
-    }
-    curve = [] if fit is None else _list_curve(fit, n_points)
+        return ChosenEps(float(params.eps), "given", None)
+    try:
+        if fitted.fit is None:
+            return _choose_without_law(params, fitted)
+        return _choose_by_law(params, fitted.fit)
+    except ArgumentError as error:
+        raise DataRefusedError(f"eps cannot be chosen from these points: {error}") from error
+
+
+def _write(job: Job, inputs: Fingerprints, epsilon: Slice, fitted: _Fitted, row: dict[str, Any]) -> None:
+    """Replace both slices. The curve is made from the files of ``epsilon``, which are committed after it."""
+    curve = [] if fitted.fit is None else _list_curve(fitted.fit, fitted.n_points)
     written = targets.target_of(job.lake, epsilon).write([slices.table_of(job.lake, "epsilon", [row])])
     files = [written] if written else []
     rows = slices.table_of(job.lake, "epsilon_curve", curve)
     slices.write_slice(job.lake, inputs.slice("epsilon_curve", epsilon=files), rows)
     transactions.commit(job.lake, {epsilon: files})
-    eps = f"{in_unit(choice.eps, source.unit)} ({choice.method}{_format_target(choice.target)})"
-    say(f"fit_epsilon: eps {eps}, {counted(expected_pairs, 'pair')} expected")
-    if fit is not None:
-        interval = f"{fit.power_law.interval_low:.2f} to {fit.power_law.interval_high:.2f}"
-        say(f"fit_epsilon: exponent {fit.exponent:.2f} ({interval})")
-    counters = {
-        "n_sample": float(row["n_sample"] or 0),
+
+
+def _describe(choice: ChosenEps, expected_pairs: float, fitted: _Fitted) -> dict[str, Any]:
+    """The row of ``epsilon``."""
+    n_points = fitted.n_points
+    return {
         "eps": choice.eps,
+        "metric": fitted.metric.name,
+        "method": choice.method,
+        "target": choice.target,
+        "note": fitted.note,
+        "n_points": n_points,
+        "n_sample": fitted.n_sample,
         "expected_pairs": expected_pairs,
+        "expected_neighbours": 2 * expected_pairs / n_points if n_points else 0.0,
+        **({} if fitted.fit is None else _describe_law(fitted.fit)),
     }
-    return counters if fit is None else {**counters, "exponent": fit.exponent}
 
 
 def _describe_law(fit: EpsilonFit) -> dict[str, float]:
@@ -155,21 +202,20 @@ def _choose_by_law(params: RunParams, fit: EpsilonFit) -> ChosenEps:
     return ChosenEps(eps, "neighbours", params.neighbours)
 
 
-def _choose_without_law(
-    params: RunParams, sample: Floats, n_points: int, metric: Metric, note: str | None
-) -> ChosenEps:
+def _choose_without_law(params: RunParams, fitted: _Fitted) -> ChosenEps:
     """Choose eps where there is no power law: the k-distances need none where all points are looked at."""
+    sample, n_points = fitted.sample, fitted.n_points
     share = None if params.pairs is not None else params.k_distance_quantile
     is_whole, k = len(sample) == n_points, _rank(params)
     if is_whole and share is not None:
-        eps = quantile_of_all(sample, metric, share, k, params.eps_digits, params.seed)
+        eps = quantile_of_all(sample, fitted.metric, share, k, params.eps_digits, params.seed)
         return ChosenEps(eps, "k_distance_quantile", share)
     other = ""
     if share is not None and n_points <= MAX_SAMPLE_ROWS:
         other = f", or raise sample_rows ({len(sample):,}) to all {n_points:,} points"
     elif is_whole and len(sample) > k and (sample != sample[0]).any():
         other = " or by k_distance_quantile"
-    raise ArgumentError(f"{note} (parameter eps){other}")
+    raise ArgumentError(f"{fitted.note} (parameter eps){other}")
 
 
 def _rank(params: RunParams) -> int:
