@@ -8,7 +8,7 @@ anywhere, in any order, on any part of the rows.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +37,7 @@ from epsjoin.local.plan.expected import draw_rows, expect_pairs, expect_pairs_be
 from epsjoin.local.plan.grow_tree import GrownTree, grow_tree
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.own_rule import Rule
-from epsjoin.local.plan.projection import choose_projection
+from epsjoin.local.plan.projection import Choice, choose_projection
 from epsjoin.local.plan.regular import choose_rule, cut
 from epsjoin.local.plan.spread import replicate
 from epsjoin.local.plan.two_tables import SampledSides, count_between, expect_between
@@ -96,14 +96,19 @@ def plan_join(
     decided; pairs are counted on the sample, scaled by (n_rows / m)². The model of the dissertation (eq. 3.3)
     assumes uniform data.
     """
-    max_rows = math.inf if cuts.most_part_rows is None else cuts.most_part_rows
-    plan = _plan_once(sample, sample_ids, n_rows, eps, metric, cuts, expected_pairs, sides, ranges)
+    rows = _look_at(sample, sample_ids, n_rows, eps, metric, sides, ranges)
+    pairs = _expect_pairs(rows, cuts.seed) if expected_pairs is None else expected_pairs
     n_parts = cuts.n_parts
+    if cuts.least_part_seconds:
+        affordable = min(n_parts, _expect_seconds(rows, pairs) / cuts.least_part_seconds)
+        cuts = replace(cuts, n_parts=max(1, math.ceil(affordable)))
+    plan = _plan_parts(rows, cuts, pairs)
+    max_rows = math.inf if cuts.most_part_rows is None else cuts.most_part_rows
     while plan.expected_part_rows > max_rows:
         # parts are of equal work, not of equal rows: some more than the ratio of rows
         n_parts = math.ceil(max(n_parts, plan.n_parts) * min(4.0, 1.2 * plan.expected_part_rows / max_rows))
-        cuts = replace(cuts, n_parts=n_parts, least_part_seconds=0.0)
-        finer = _plan_once(sample, sample_ids, n_rows, eps, metric, cuts, plan.expected_pairs, sides, ranges)
+        cuts = replace(cuts, n_parts=n_parts)
+        finer = _plan_parts(rows, cuts, plan.expected_pairs)
         if finer.n_parts <= plan.n_parts or finer.n_parts > len(sample):
             raise BudgetError(
                 f"the largest of {plan.n_parts:,} parts would have about {plan.expected_part_rows:,.0f} "
@@ -115,57 +120,96 @@ def plan_join(
     return plan
 
 
-def _plan_once(
+@dataclass(frozen=True)
+class _SampledRows:
+    """What is known of the rows of a join before they are cut; the arguments are those of :func:`plan_join`.
+
+    Parameters
+    ----------
+    embedded, reach : the points, and eps, in embedded coordinates.
+    low, width : the embedded space: its lower corner and its longest side.
+    in_one_part : the projection for a sweep over the sample, and what it will filter.
+    """
+
+    points: Floats
+    ids: Ints
+    n_rows: int
+    eps: float
+    metric: Metric
+    sides: SampledSides | None
+    ranges: Ranges
+    embedded: Floats
+    reach: float
+    low: Floats
+    width: float
+    in_one_part: Choice
+
+    @property
+    def scale(self) -> float:
+        """For how many rows a row of the sample stands."""
+        return self.n_rows / len(self.points) if len(self.points) else 0.0
+
+
+def _look_at(
     sample: Floats,
-    sample_ids: Ints,
+    ids: Ints,
     n_rows: int,
     eps: float,
     metric: Metric,
-    cuts: Cuts,
-    expected_pairs: float | None,
     sides: SampledSides | None,
     ranges: Ranges,
-) -> JoinPlan:
-    """Plan with the parts that ``cuts`` aims at, however many rows the largest has."""
+) -> _SampledRows:
+    """Check a sample, and measure what no cut changes."""
     eps = metric.check_eps(eps)
-    if np.ndim(sample) != 2 or len(sample) != len(sample_ids):
-        raise ArgumentError(f"sample must be (m, d) with m ids, not {np.shape(sample)}, {len(sample_ids)}")
+    if np.ndim(sample) != 2 or len(sample) != len(ids):
+        raise ArgumentError(f"sample must be (m, d) with m ids, not {np.shape(sample)}, {len(ids)}")
     m, d = sample.shape
-    points = np.ascontiguousarray(sample, np.float64)
-    embedded = metric.embed(points)
     n_embedded = metric.dimensions(d)
-    embedded_eps = metric.embedded_eps(eps)
+    points = np.ascontiguousarray(sample, np.float64)
+    embedded, reach = metric.embed(points), metric.embedded_eps(eps)
     low = embedded.min(axis=0) if m else np.zeros(n_embedded)
     with np.errstate(over="ignore"):
         width = float((embedded.max(axis=0) - low).max()) if m else 0.0
     width = width if math.isfinite(width) else 0.0  # one cell: slow but exact
-    scale = n_rows / m if m else 0.0
-    in_one_part = choose_projection(embedded, m, embedded_eps, metric.norm, ranges=ranges)
-    projection = in_one_part.projection
-    pairs = expected_pairs
-    if pairs is None:
-        pairs = _expect_pairs(points, n_rows, eps, metric, cuts, sides)
-    if cuts.least_part_seconds:
-        candidates = in_one_part.candidates * scale * scale
-        if sides is not None:
-            candidates = sides.pair_weight * count_between(embedded, sides.is_right, embedded_eps, projection)
-        expected = window_seconds(n_rows, n_embedded, candidates, pairs)
-        affordable = min(cuts.n_parts, expected / cuts.least_part_seconds)
-        cuts = replace(cuts, n_parts=max(1, math.ceil(affordable)))
-    if cuts.kind == "planned":
-        of = n_rows, eps, metric, cuts, projection, ranges
-        made = _cut_planned(grow_parts(points, embedded, sample_ids, *of))
+    in_one_part = choose_projection(embedded, m, reach, metric.norm, ranges=ranges)
+    return _SampledRows(
+        points, ids, n_rows, eps, metric, sides, ranges, embedded, reach, low, width, in_one_part
+    )
+
+
+def _expect_pairs(rows: _SampledRows, seed: int) -> float:
+    """Expect as many pairs of all rows as the sample has for its own."""
+    points, sides = rows.points, rows.sides
+    if sides is None:
+        m = len(points)
+        return expect_pairs(points[draw_rows(m, m, seed)], rows.n_rows, rows.eps, rows.metric).pairs
+    of_tables = points[~sides.is_right], points[sides.is_right]
+    return expect_pairs_between(*of_tables, sides.n_rows, rows.eps, rows.metric).pairs
+
+
+def _expect_seconds(rows: _SampledRows, pairs: float) -> float:
+    """How long one sweep over all rows would take."""
+    if rows.sides is None:
+        candidates = rows.in_one_part.candidates * rows.scale * rows.scale
     else:
-        made = _cut_regular(embedded, low, width, embedded_eps, cuts, n_rows)
+        found = count_between(rows.embedded, rows.sides.is_right, rows.reach, rows.in_one_part.projection)
+        candidates = rows.sides.pair_weight * found
+    return window_seconds(rows.n_rows, rows.embedded.shape[1], candidates, pairs)
+
+
+def _plan_parts(rows: _SampledRows, cuts: Cuts, pairs: float) -> JoinPlan:
+    """Plan with the parts that ``cuts`` aims at, however many rows the largest has."""
+    metric, scale = rows.metric, rows.scale
+    made = _cut_planned(rows, cuts) if cuts.kind == "planned" else _cut_regular(rows, cuts)
     plan = JoinPlan(
         kind=cuts.kind,
-        eps=eps,
+        eps=rows.eps,
         metric=metric.name,
         p=metric.p if metric.name == "minkowski" else None,
         n_parts=made.n_parts,
-        dimensions=d,
-        low=low,
-        width=width,
+        dimensions=rows.points.shape[1],
+        low=rows.low,
+        width=rows.width,
         tree=made.tree,
         axes=made.axes,
         levels=made.levels,
@@ -177,24 +221,13 @@ def _plan_once(
         expected_part_rows=0.0,
         expected_candidates=made.candidates * scale * scale,
         expected_pairs=pairs,
-        sample_rows=m,
+        sample_rows=len(rows.points),
         scale=metric.scale if isinstance(metric, ScaledMetric) else None,
     )
-    if sides is not None:
-        return expect_between(plan, points, sample_ids, sides)
-    in_parts = np.bincount(replicate(points, sample_ids, plan).part, minlength=1)
+    if rows.sides is not None:
+        return expect_between(plan, rows.points, rows.ids, rows.sides)
+    in_parts = np.bincount(replicate(rows.points, rows.ids, plan).part, minlength=1)
     return replace(plan, expected_part_rows=float(in_parts.max()) * scale)
-
-
-def _expect_pairs(
-    points: Floats, n_rows: int, eps: float, metric: Metric, cuts: Cuts, sides: SampledSides | None
-) -> float:
-    """Expect as many pairs of all rows as the sample has for its own."""
-    if sides is None:
-        m = len(points)
-        return expect_pairs(points[draw_rows(m, m, cuts.seed)], n_rows, eps, metric).pairs
-    of_tables = points[~sides.is_right], points[sides.is_right]
-    return expect_pairs_between(*of_tables, sides.n_rows, eps, metric).pairs
 
 
 class _CutSample(NamedTuple):
@@ -210,29 +243,29 @@ class _CutSample(NamedTuple):
     boundaries: Bytes = np.empty((0, 0), np.uint8)
 
 
-def _cut_planned(grown: GrownTree) -> _CutSample:
-    """Planned cuts: the tree that was grown."""
+def _cut_planned(rows: _SampledRows, cuts: Cuts) -> _CutSample:
+    """Planned cuts: those of a tree."""
+    of = rows.n_rows, rows.eps, rows.metric, cuts, rows.in_one_part.projection, rows.ranges
+    grown = grow_parts(rows.points, rows.embedded, rows.ids, *of)
     axes = np.unique(grown.tree.axis[(grown.tree.part < 0) & (grown.tree.axis >= 0)])
     return _CutSample(grown.n_parts, float(grown.rows), grown.candidates, axes, grown.tree)
 
 
-def _cut_regular(
-    embedded: Floats, low: Floats, width: float, embedded_eps: float, cuts: Cuts, n_rows: int
-) -> _CutSample:
+def _cut_regular(rows: _SampledRows, cuts: Cuts) -> _CutSample:
     """Regular cuts: choose the rule, as far as it is not set, and the boundaries of the parts."""
-    m, n_embedded = embedded.shape
+    embedded, n_embedded = rows.embedded, rows.embedded.shape[1]
     axes = np.arange(n_embedded, dtype=np.int64)
-    levels = join_codes.deepest_level(width, embedded_eps, n_embedded)
-    space = Space(axes, low, width, embedded_eps, levels, cuts.decisions)
+    levels = join_codes.deepest_level(rows.width, rows.reach, n_embedded)
+    space = Space(axes, rows.low, rows.width, rows.reach, levels, cuts.decisions)
     rule, n_parts = cuts.split_rule(), cuts.n_parts
     if rule is None:
-        rule, n_parts = choose_rule(embedded, space, cuts, n_rows)
+        rule, n_parts = choose_rule(embedded, space, cuts, rows.n_rows)
     codes = encode(embedded, space, rule).codes
     levels = -(-max(map(join_codes.code_bits, codes), default=0) // n_embedded)
     codes = encode(embedded, space._replace(levels=levels), rule).codes  # shorter
-    boundaries, rows, compared = cut(codes, n_parts, n_rows / m if m else 0.0)
+    boundaries, n_rows, compared = cut(codes, n_parts, rows.scale)
     return _CutSample(
-        len(boundaries) + 1, rows, compared, axes, levels=levels, rule=rule, boundaries=boundaries
+        len(boundaries) + 1, n_rows, compared, axes, levels=levels, rule=rule, boundaries=boundaries
     )
 
 
