@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,22 +73,14 @@ def find_comparison(job: Job, axes: tuple[str, str], label: str | None) -> Compa
     except MissingSliceError:
         return None
     against = next((str(row["against"]) for row in flows if row["against"]), "")
-    sizes: Counter[int] = Counter()
-    for each in named:
-        sizes[each.name] = max(sizes[each.name], each.size)
+    telling = most_telling(events)
+    flowing = _flows_by_name(flows, named, against, run, telling)
     runs = tuple(dict.fromkeys(each.run for each in named))
     of_run = {each: events if each == run else _read_events(lake, each) for each in runs}
     happened = [event for each in reversed(runs) for event in most_telling(of_run[each])]
-    lasting = _choose_names(sizes, happened)
-    telling = most_telling(events)[:MAX_EVENTS]
-    flowing = _flows_by_name(flows, named, against, run, most_telling(events))
-    wanted = {
-        *lasting,
-        *(row[name] for row in telling for name in ("name", "other") if row[name] is not None),
-    }
-    now = sorted((each for each in named if each.run == run), key=lambda each: (-each.size, each.cluster_id))
-    wanted |= {each.name for each in now[:MAX_CLUSTERS]}
-    wanted |= {end for row in flowing for end in (row["before"], row["now"]) if isinstance(end, int)}
+    lasting = _choose_names(_largest_sizes(named), happened)
+    telling = telling[:MAX_EVENTS]
+    shown = lasting | _names_told(telling, flowing) | _largest_names(named, run)
     counts, marks, examples = _sample_changes(changes, job.params.seed, axes, label)
     return Comparison(
         against=against,
@@ -105,17 +97,44 @@ def find_comparison(job: Job, axes: tuple[str, str], label: str | None) -> Compa
         lives=[
             {"run": each.run, "name": each.name, "size": each.size} for each in named if each.name in lasting
         ],
-        marks=[
-            {"run": row["run"], "event": row["event"], "name": row["name"]}
-            for each in runs
-            for row in sorted(of_run[each], key=lambda row: (row["name"], row["event"]))
-            if row["name"] in lasting
-        ],
+        marks=_list_marks(of_run, lasting),
         events=telling,
         n_events=Counter(row["event"] for row in events),
-        labels=_read_labels(job, wanted - {NOISE}, named, label),
+        labels=_read_labels(job, shown - {NOISE}, named, label),
         cluster_ids={each.name: each.cluster_id for each in named if each.run == run},
     )
+
+
+def _largest_sizes(named: Iterable[Named]) -> Counter[int]:
+    """The largest size that each name had."""
+    sizes: Counter[int] = Counter()
+    for each in named:
+        sizes[each.name] = max(sizes[each.name], each.size)
+    return sizes
+
+
+def _largest_names(named: Iterable[Named], run: str) -> set[int]:
+    """The names of the run's clusters that the report lists: the largest."""
+    now = sorted((each for each in named if each.run == run), key=lambda each: (-each.size, each.cluster_id))
+    return {each.name for each in now[:MAX_CLUSTERS]}
+
+
+def _names_told(events: Iterable[Mapping[str, Any]], flows: Iterable[Mapping[str, Any]]) -> set[int]:
+    """The names of which these events and flows speak."""
+    of_events = {event[end] for event in events for end in ("name", "other") if event[end] is not None}
+    return of_events | {row[end] for row in flows for end in ("before", "now") if isinstance(row[end], int)}
+
+
+def _list_marks(
+    events: Mapping[str, Iterable[Mapping[str, Any]]], names: Container[int]
+) -> list[dict[str, Any]]:
+    """What happened to these names, by the events of each run."""
+    return [
+        {"run": run, "event": row["event"], "name": row["name"]}
+        for run, of_run in events.items()
+        for row in sorted(of_run, key=lambda row: (row["name"], row["event"]))
+        if row["name"] in names
+    ]
 
 
 def read_names(lake: Lake, run: str) -> list[Named]:
@@ -169,11 +188,7 @@ def _flows_by_name(
     if not against:
         return []
     names = {side: {n.cluster_id: n.name for n in named if n.run == side} for side in (against, run)}
-    sizes: Counter[int] = Counter()
-    for each in named:
-        if each.run in (against, run):
-            sizes[each.name] = max(sizes[each.name], each.size)
-    chosen = _choose_names(sizes, happened)
+    chosen = _choose_names(_largest_sizes(each for each in named if each.run in names), happened)
 
     def end(side: str, cluster_id: int | None) -> int | str:
         if cluster_id is None:
