@@ -234,25 +234,9 @@ def draw_lives(findings: Findings) -> Figure:
     colours = colours_of(findings)
     for lane, name in enumerate(names):
         ax.axhline(lane, color=RULE, linewidth=0.5, zorder=1)
-        _draw_life(
-            ax,
-            lane,
-            {place[run]: size for run, size in sizes[name].items()},
-            largest,
-            colours.get(name, OTHER),
-        )
-        now = sizes[name].get(findings.run)
-        text = "ended" if now is None else _write_short(now)
-        ax.annotate(
-            text,
-            (1, lane),
-            (4, 0),
-            ("axes fraction", "data"),
-            "offset points",
-            va="center",
-            color=FAINT,
-            fontsize=SMALL,
-        )
+        by_place = {place[run]: size for run, size in sizes[name].items()}
+        _draw_life(ax, lane, by_place, largest, colours.get(name, OTHER))
+        _write_size(ax, lane, sizes[name].get(findings.run))
     ax.set_yticks(
         range(len(names)),
         [_fit(found.called(name), NAME_IN - 0.1) for name in names],
@@ -261,18 +245,32 @@ def draw_lives(findings: Findings) -> Figure:
         parse_math=False,
     )
     _mark_events(ax, found, {name: lane for lane, name in enumerate(names)}, place)
-    ends = sorted({0, len(found.runs) - 1})
-    ax.set_xticks(ends, [found.runs[end] for end in ends], fontsize=SMALL)
-    if len(ends) > 1:
-        first, last = ax.get_xticklabels()
-        between = (NARROW_IN - NAME_IN - RIGHT_IN) * ends[1] / (ends[1] + 0.7)
-        has_room = between > 1.1 * sum(measure_line(found.runs[end], SMALL) for end in ends)
-        # of two or three runs the ends are so near that their dates stand outside of them
-        first.set_horizontalalignment("left" if has_room else "center")
-        last.set_horizontalalignment("right" if has_room else "left")
+    _write_first_and_last(ax, found.runs)
     for spine in ax.spines.values():
         spine.set_visible(False)
     return fig
+
+
+def _write_size(ax: Axes, lane: int, size: int | None) -> None:
+    """Write at the right end of a lane how large its name is now; one without a cluster has ended."""
+    text = "ended" if size is None else _write_short(size)
+    coordinates = ("axes fraction", "data")
+    ax.annotate(
+        text, (1, lane), (4, 0), coordinates, "offset points", va="center", color=FAINT, fontsize=SMALL
+    )
+
+
+def _write_first_and_last(ax: Axes, runs: Sequence[str]) -> None:
+    """Write the dates of the first run and of the last one below them."""
+    ends = sorted({0, len(runs) - 1})
+    ax.set_xticks(ends, [runs[end] for end in ends], fontsize=SMALL)
+    if len(ends) > 1:
+        first, last = ax.get_xticklabels()
+        between = (NARROW_IN - NAME_IN - RIGHT_IN) * ends[1] / (ends[1] + 0.7)
+        has_room = between > 1.1 * sum(measure_line(runs[end], SMALL) for end in ends)
+        # of two or three runs the ends are so near that their dates stand outside of them
+        first.set_horizontalalignment("left" if has_room else "center")
+        last.set_horizontalalignment("right" if has_room else "left")
 
 
 def _draw_life(ax: Axes, lane: int, sizes: Mapping[int, int], largest: int, colour: str) -> None:
