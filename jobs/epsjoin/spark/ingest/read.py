@@ -124,15 +124,7 @@ def read_file(file: SourceFile, into: Writer, aside: Ints | None = NOBODY) -> It
             for batch in batches:
                 rows_read += batch.n_records
                 rows_left_out += batch.n_left_out
-                # in a source without key the id is the record's place, so equal records stay apart
-                ids = batch.ids if into.source.key else places_of(file.index, batch.places)
-                into.keep(file.name, pa.array(ids), batch.values)
-                into.refuse(
-                    [
-                        {"source": file.name, "line": each.line, "reason": each.reason, "raw": each.raw}
-                        for each in batch.refused
-                    ]
-                )
+                _write(file, into, batch)
                 yield batch
         except DataRefusedError as error:
             refused = str(error)
@@ -148,6 +140,19 @@ def read_file(file: SourceFile, into: Writer, aside: Ints | None = NOBODY) -> It
     number = section.number if section else None
     facts = FileFacts(file.name, stored.n_bytes, digest, rows_read, rows_left_out, columns, refused, number)
     into.report.facts.append(to_dict(facts))
+
+
+def _write(file: SourceFile, into: Writer, batch: Batch) -> None:
+    """Write the points of a batch and the records that it refuses."""
+    # in a source without key the id is the record's place, so equal records stay apart
+    ids = batch.ids if into.source.key else places_of(file.index, batch.places)
+    into.keep(file.name, pa.array(ids), batch.values)
+    into.refuse(
+        [
+            {"source": file.name, "line": each.line, "reason": each.reason, "raw": each.raw}
+            for each in batch.refused
+        ]
+    )
 
 
 def make_reader(source: SourceContract, targets: Targets) -> Callable[[SourceFile], Iterator[pa.RecordBatch]]:
