@@ -42,6 +42,14 @@ def keep_pandas_out() -> None:
             sys.meta_path.remove(hidden)
 
 
+def give_back_freed_memory() -> None:
+    """Let Arrow give back to the system what it frees from now on.
+
+    Its own allocator keeps that for itself, and the arrays of a part need the memory.
+    """
+    pa.set_memory_pool(pa.system_memory_pool())
+
+
 def to_ipc(rows: pa.RecordBatch | pa.Table) -> bytes:
     """Write rows as one Arrow IPC stream; the bytes are copied."""
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows.combine_chunks()

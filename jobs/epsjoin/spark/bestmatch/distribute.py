@@ -19,7 +19,7 @@ from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.spark import tasks
-from epsjoin.spark.arrow import from_ipc_column, to_ipc
+from epsjoin.spark.arrow import from_ipc_column, give_back_freed_memory, to_ipc
 from epsjoin.spark.bestmatch.matching import BITS, STAGES, Matching
 from epsjoin.spark.bestmatch.records import Records, read_records
 from epsjoin.spark.hashes import hash_ids
@@ -159,8 +159,7 @@ def _make_matcher(plan_json: str, matching: Matching, n_points: int) -> _ToRecor
     """Make the work of a task that matches the rows of its part."""
 
     def match(batches: Iterable[pa.RecordBatch]) -> Iterator[Records]:
-        # Arrow's own allocator keeps what it frees to itself
-        pa.set_memory_pool(pa.system_memory_pool())
+        give_back_freed_memory()
         plan = JoinPlan.from_json(plan_json)
         for part, rows in read_part(batches, n_points):
             read = list(rows)

@@ -24,7 +24,7 @@ from epsjoin.local.product.rows import ROWS_AT_ONCE
 from epsjoin.local.product.sweep import NamedRows, sweep_products
 from epsjoin.local.sweep.sweeping import Counters, SweepOptions
 from epsjoin.spark import tasks
-from epsjoin.spark.arrow import Task, stream_batch, to_ipc
+from epsjoin.spark.arrow import Task, give_back_freed_memory, stream_batch, to_ipc
 from epsjoin.spark.join.pairs import BATCH_PAIRS, PAIRS, check_limit, to_batch
 from epsjoin.spark.join.replicas import FLUSH_BYTES, KEY_COLUMNS, Replicate
 from epsjoin.spark.join.shuffle import REPLICA_STREAMS, read_part
@@ -162,8 +162,7 @@ def join_task(
 
     The counters get ``rows`` of the task, ``candidates``, ``distance_computations`` and ``pairs``.
     """
-    # Arrow's own allocator keeps what it frees to itself; the products need that memory
-    pa.set_memory_pool(pa.system_memory_pool())
+    give_back_freed_memory()
     first, second = plan.tasks[task].tolist()
     of_blocks: dict[int, list[pa.RecordBatch]] = {first: [], second: []}
     for batch in batches:

@@ -26,6 +26,7 @@ from epsjoin.local.plan.stored import read_plan
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import Counters
 from epsjoin.spark import tasks
+from epsjoin.spark.arrow import give_back_freed_memory
 from epsjoin.spark.join.blocks import join_task, mark_block
 from epsjoin.spark.join.pairs import BATCH_PAIRS, PAIRS, check_limit, leave_out, to_batch
 from epsjoin.spark.join.pairs_table import PairsTable
@@ -238,8 +239,7 @@ def _join_batches(
 
     A report gets the seconds in which the kernels start.
     """
-    # Arrow's own allocator keeps what it frees to itself; the sweep's arrays need that memory
-    pa.set_memory_pool(pa.system_memory_pool())
+    give_back_freed_memory()
     read = list(batches)
     if not read:
         return

@@ -17,7 +17,7 @@ from epsjoin.local.join.partners import find_partners
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.one_sided import hold, reach
 from epsjoin.local.sweep.sweeping import SweepOptions
-from epsjoin.spark.arrow import Task
+from epsjoin.spark.arrow import Task, give_back_freed_memory
 from epsjoin.spark.columns import with_rows
 from epsjoin.spark.cost import counted
 from epsjoin.spark.join.carried import CARRIED, RowFile, can_travel, held_with_rows, without_row
@@ -138,7 +138,7 @@ def _make_finder(sides: Sides, plan: JoinPlan, how: str, *, carries: bool) -> Ta
 
 def _find_in_part(read: list[pa.RecordBatch], plan: JoinPlan, how: str, *, is_self: bool) -> Ints:
     """Find the ids of a part's left rows, ascending; empties ``read``."""
-    pa.set_memory_pool(pa.system_memory_pool())  # as for pairs: the sweep needs what Arrow frees
+    give_back_freed_memory()
     rows = sort_rows(read, plan)
     if rows.is_right is None:
         raise TableError("rows of a part came without the side that they are of; run the join again")
