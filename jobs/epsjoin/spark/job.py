@@ -161,7 +161,7 @@ _LOST_BY_WORKER = re.compile(r"Lost task \S+ in stage \S+ \(TID \d+\) \((\S+) ex
 
 
 def _is_of_file(error: Exception) -> bool:
-    """Whether it is of a file that cannot be opened, or of a store that does not answer."""
+    """Whether the error is about a file that cannot be opened, or a store that does not answer."""
     return isinstance(error, OSError) and not isinstance(error, ConnectionError)
 
 
@@ -192,7 +192,7 @@ def summarize_error(error: Exception) -> str:
 
 
 def _is_raised_in_pyspark(error: Exception) -> bool:
-    """Whether it is of a file that pyspark itself writes in the driver, for rows or a broadcast."""
+    """Whether the error comes from pyspark's own writing in the driver, of rows or of a broadcast."""
     names = (frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__))
     is_of_python = isinstance(error, (OSError, PicklingError))  # what the JVM throws, py4j raises
     return is_of_python and any(name.startswith("pyspark.") for name in names)

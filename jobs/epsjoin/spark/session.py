@@ -52,10 +52,10 @@ def heed_interrupt(sentence: str) -> None:
 
 
 def say_if_interrupted(sentence: str) -> bool:
-    """Whether this process or Spark's JVM was told to end, of which an error is but a consequence.
+    """Tell whether this process or Spark's JVM was told to end; an error then only follows from that.
 
-    By Ctrl-C both are. By a signal to spark-submit alone the JVM is; nobody has said the sentence then, and
-    it is said here.
+    Ctrl-C ends both, and the sentence was said at once. A signal to spark-submit ends the JVM alone; nobody
+    has said the sentence then, so it is said here.
     """
     active = SparkContext._active_spark_context
     if not _interrupted.is_set() and active is not None:

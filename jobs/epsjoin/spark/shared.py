@@ -134,10 +134,10 @@ _BY_FILE = b"file:"
 
 @contextmanager
 def given_files(spark: SparkSession) -> Iterator[str | None]:
-    """Yield what the names of files begin with by which tasks :func:`give`; delete those that nobody took.
+    """Yield how the names begin of the files in which tasks :func:`give` rows; delete what is left of them.
 
-    So no file stays of tasks that did well where another one failed, or that were tried again. ``None``: the
-    driver is on another machine, so nothing goes by a file.
+    Files are left by tasks that did well where another one failed, and by tasks that were tried again.
+    ``None``: the driver is on another machine, so nothing goes by a file.
     """
     if not has_one_machine(spark):
         yield None

@@ -122,7 +122,7 @@ def result_schema(names: list[str]) -> pa.Schema:
 
 
 def _distribute(match: Match) -> tuple[Rows, _ToRecords]:
-    """Return rows, and the function that makes final records of a split of them."""
+    """Plan the shuffles; return the rows after the last one, and the work that makes records of a split."""
     left, right, matching, plan = match
     of_left, of_right = _replicas_of(left, "left", matching), _replicas_of(right, "right", matching)
     replicas = replicate_frame(left, plan, is_right=False, replicas=of_left).union(

@@ -84,7 +84,7 @@ def concat_records(some: Sequence[Records]) -> Records:
 
 
 def merge_equal(records: Records) -> Records:
-    """Return the records in the order of their ids, and as one what several parts have found."""
+    """Return the records in the order of their ids; a pair that several parts have found is one record."""
     order = np.lexsort((records.right, records.left, records.lonely))
     ordered = records.take(order)
     is_new = np.zeros(len(order), np.bool_)

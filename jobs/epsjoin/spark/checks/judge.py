@@ -52,7 +52,10 @@ def judge(
     whole_row = {"n_rows": 1, "fetch_all": False}
 
     class NumberIs(ExpectColumnMaxToBeBetween):
-        """The one number of a column is what it must be; no conditions on rows, each looked up ten times."""
+        """The one number of a column is what it must be.
+
+        It takes no conditions on rows: the library would look each of them up ten times.
+        """
 
         domain_keys = ("batch_id", "column")
         _configuration: ExpectationConfiguration | None = PrivateAttr(None)

@@ -36,12 +36,12 @@ maximum of a column, metrics but those of a whole table, pages."""
 
 
 def import_library() -> None:
-    """Import Great Expectations, of a version that was tried only what judging a number takes.
+    """Import of Great Expectations only what judging a number takes.
 
     Notes
     -----
-    Afterwards no placeholder is in ``sys.modules``: who imports such a module later gets the module itself.
-    No garbage is collected meanwhile, since all stays.
+    A version that was not tried is imported whole. Afterwards no placeholder is in ``sys.modules``: who
+    imports such a module later gets the module itself. No garbage is collected meanwhile, since all stays.
     """
     if "great_expectations" in sys.modules:
         return

@@ -43,9 +43,14 @@ Numbers = dict[str, Measured]
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a gate: its contract, its slice, the same as it is stored in one version, the slice's files.
+    """A table of a gate.
 
-    What it is stored as says, too, which earlier runs rules find beside it.
+    Parameters
+    ----------
+    contract : what is expected of it.
+    where : its slice of the run.
+    stored : the same slice in one version of the table, and the earlier runs that rules find beside it.
+    files : the files of the slice.
     """
 
     contract: TableContract
@@ -185,10 +190,10 @@ def ask_driver(
     queries: Mapping[Query, str],
     find: FindKeys,
 ) -> Answers:
-    """Ask on the driver, about keys NumPy, else its engine; what neither can answer is missing.
+    """Answer queries on the driver: about keys by NumPy, all others by the engine.
 
-    So is what the engine would have to remember too many rows for. Columns of tables with few rows that
-    several queries name are read once.
+    The result lacks the queries that neither can answer, and those for which the engine would have to
+    remember too many rows. Columns of tables with few rows that several queries name are read once.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ Files = dict[Slice, list[File]]
 def run(job: Job) -> dict[str, float]:
     """Replace the run's slices of ``changes``, ``cluster_flows``, ``cluster_names`` and ``cluster_events``.
 
-    So are those of later runs that follow from another state of the lake.
+    Slices of later runs that were made from another state of the lake are replaced, too.
 
     Raises
     ------
@@ -179,10 +179,10 @@ def _replace_names(job: Job, runs: list[Fingerprints], at: int, named: list[_Run
 
 
 def _refuse_later_run(job: Job, last: str) -> None:
-    """Refuse to have ended if there is a run now that is later than the last one was.
+    """Refuse to end well if clusters of a run have come that is later than the last one at the start.
 
-    Its names may follow from names that have been replaced meanwhile, and two jobs meet in the slices of the
-    last run only if both know which one that is.
+    Its names may follow from names that this job has replaced meanwhile. And two jobs at once meet in the
+    slices of the last run only if both know which one that is.
     """
     later = Fingerprints.of_all(slices.as_now(job.lake))[-1].run
     if later > last:
@@ -197,9 +197,10 @@ def _files_if_any(lake: Lake, where: Slice) -> list[File] | None:
 
 
 def _is_other(lake: Lake, where: Slice, rows: pa.Table) -> bool:
-    """Whether the lake has other rows in a slice, whatever they were made from; not if it has no slice.
+    """Whether a slice in the lake has other rows than these; not where there is no slice.
 
-    Files that cannot be read, which are about to be replaced, are other rows.
+    It does not matter what they were made from. Files that cannot be read, which are about to be replaced,
+    count as other rows.
     """
     try:
         stored = slices.read_slice(lake, replace(where, fingerprint=""), rows.column_names)
@@ -231,6 +232,6 @@ def _event_rows(events: Events, against: str) -> pa.Table:
 
 
 def _write(lake: Lake, where: Slice, rows: Iterable[pa.Table]) -> list[File]:
-    """Write a slice's file, one without rows if there are none: fingerprints are of its name."""
+    """Write the file of a slice, also where there are no rows: a fingerprint is that of a file's name."""
     into = targets.target_of(lake, where)
     return [into.write(rows) or targets.write_empty_file(into)]

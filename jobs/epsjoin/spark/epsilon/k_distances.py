@@ -45,9 +45,10 @@ class PairCounts(NamedTuple):
     n_sample: int
 
     def expect(self, eps: float) -> float | None:
-        """Expect the number of pairs within eps: on the line between two counts, below them by the law.
+        """Expect the number of pairs within eps.
 
-        ``None`` above them, where the law would end in guesses: no set has more pairs than points make.
+        It is interpolated between two counts, and follows the power law below them. Above them it is
+        ``None``: the law goes on for ever, while pairs end where all points are within eps of one another.
         """
         some = self.pairs > 0
         radius, pairs = self.radius[some], self.pairs[some]

@@ -106,9 +106,9 @@ def _look(job: Job, now: Snapshot) -> Seen:
 
 
 def _stored(job: Job, run: str) -> Snapshot:
-    """The snapshot of a run; what is not of the same pass as its points is left out.
+    """The snapshot of a run, without those of its tables that are not of the same pass as its points.
 
-    So it is while the run is being made again, and after its ingest was killed.
+    They are of another pass while the run is being made again, and after its ingest was killed.
     """
     of_run = Fingerprints(job.lake, run)
     points = StoredSlice.of(job, of_run.slice("points"))
@@ -129,7 +129,7 @@ def _columns_in(files: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _left_out(source: SourceContract, files: Sequence[Mapping[str, Any]]) -> float | None:
-    """The fraction that was left out; ``None`` if none could be, or by another condition than now."""
+    """The fraction of records left out; ``None`` without a condition, or where another one held than now."""
     read = sum(file["rows_read"] for file in files)
     if not source.condition or not read or {file["taken_where"] for file in files} != {source.condition}:
         return None
@@ -149,7 +149,7 @@ def _most_lost(job: Job, runs: Sequence[str]) -> float:
 
 
 def _find_same(job: Job, runs: Sequence[str], files: Sequence[Mapping[str, Any]]) -> str | None:
-    """The latest of the runs that had these very files, if the last of them had others."""
+    """The latest run that had these very files, where a run after it had others: an old snapshot is back."""
     of_runs: dict[str, set[str]] = {}
     for row in slices.read_runs(job.lake, "snapshots", runs, ["run", "sha256"]).to_pylist():
         of_runs.setdefault(row["run"], set()).add(row["sha256"])

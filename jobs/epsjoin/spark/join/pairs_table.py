@@ -66,9 +66,9 @@ class PairsTable:
         return files
 
     def complete(self, files: Sequence[File]) -> list[File]:
-        """Commit all files; where there are none, one without rows, which is returned.
+        """Commit all files, or one without rows where there are none, and return what was committed.
 
-        A commit that fails may have been made, so that nothing may be deleted then.
+        Where this fails nothing may be deleted: the commit may have been made all the same.
 
         Raises
         ------
