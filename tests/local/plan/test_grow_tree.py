@@ -10,21 +10,32 @@ import pytest
 from epsjoin.kernels.join.cuts import HASH_AXIS, assign, hash_to_unit
 from epsjoin.kernels.join.projection import MAXIMUM, SQUARES
 from epsjoin.local.plan import grow_tree as plan_grow_tree
+from epsjoin.local.plan.cut_leaf import Costs
 from epsjoin.local.plan.decided_pairs import DecidedPairs
 from epsjoin.local.plan.grow_tree import grow_tree
 
-COSTS = {
-    **{"norm": SQUARES, "rows_per_row": 1.0, "row_cost": 250.0, "candidate_cost": 2.5},
-    **{"decision_cost": 25.0, "move_cost": 1000.0, "term_cost": 0.5},
-}
+COSTS = Costs(row=250.0, candidate=2.5, decision=25.0, move=1000.0, turn=0.5)
+"""Turning costs so much for each coordinate."""
 
 
-def grow(points, eps, n_parts, max_rows=math.inf, decided=None, max_leaf_rows=math.inf, **costs):
+def grow(
+    points, eps, n_parts, max_rows=math.inf, decided=None, max_leaf_rows=math.inf, norm=SQUARES, costs=COSTS
+):
     hashes = hash_to_unit(np.arange(len(points)))
     none = np.empty(0, np.int64)
     decided = DecidedPairs(none, none, 1.0) if decided is None else decided
-    limits = {"max_rows": max_rows, "max_leaf_rows": max_leaf_rows}
-    return grow_tree(points, hashes, eps, n_parts, decided=decided, **limits, **{**COSTS, **costs})
+    return grow_tree(
+        points,
+        hashes,
+        eps,
+        n_parts,
+        norm=norm,
+        decided=decided,
+        rows_per_row=1.0,
+        costs=costs._replace(turn=costs.turn * points.shape[1]),
+        max_rows=max_rows,
+        max_leaf_rows=max_leaf_rows,
+    )
 
 
 def test_grow_tree__balances_without_crossing_where_it_can():
@@ -95,7 +106,7 @@ def test_grow_tree__gives_equal_work_to_parts_cut_by_hash(n_parts):
     assert grown.n_parts == n_parts
     assert grown.work.max() < 1.15 * grown.work.mean()
     # every pair is decided once
-    rows = COSTS["row_cost"] * grown.rows
+    rows = COSTS.row * grown.rows
     assert grown.work.sum() - rows == pytest.approx((2.5 + 25.0) * 3000 * 2999 / 2, rel=0.02)
 
 
@@ -143,7 +154,7 @@ def test_grow_tree__cuts_along_a_principal_axis_where_fewer_cubes_are_crossed():
 
 def test_grow_tree__takes_axes_as_they_are_where_turning_costs_more_than_it_saves():
     points = diagonal_points()
-    assert len(grow(points, 0.1, 8, term_cost=1e6).tree.basis) == 0
+    assert len(grow(points, 0.1, 8, costs=COSTS._replace(turn=1e6)).tree.basis) == 0
 
 
 def test_grow_tree__divides_work_not_weights():
@@ -167,11 +178,7 @@ def test_grow_tree__gives_a_pair_to_the_part_that_decides_it(n_parts, n, dimensi
         eps,
         n_parts,
         decided=DecidedPairs(*pairs, weight=1.0),
-        row_cost=0.0,
-        candidate_cost=0.0,
-        decision_cost=1.0,
-        move_cost=0.0,
-        term_cost=0.0,
+        costs=Costs(row=0.0, candidate=0.0, decision=1.0, move=0.0, turn=0.0),
     )
     assert grown.n_parts > 1
     assigned = assign(points, hash_to_unit(np.arange(n)), eps, grown.tree)

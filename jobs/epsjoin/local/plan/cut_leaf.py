@@ -61,6 +61,33 @@ class Cut(NamedTuple):
     right: Leaf
 
 
+class Costs(NamedTuple):
+    """What a join costs, in any one unit.
+
+    Parameters
+    ----------
+    row, candidate, decision : work for a row, for a candidate, and for a pair that is decided.
+    move, turn : for bringing a row to its part, and for projecting it on a direction; no work of a part.
+    """
+
+    row: float
+    candidate: float
+    decision: float
+    move: float
+    turn: float
+
+    def of_sample(self, rows_per_row: float) -> Costs:
+        """What a row, or a pair, of a sample costs, each of whose rows stands for so many."""
+        pairs_per_pair = rows_per_row**2
+        return Costs(
+            self.row * rows_per_row,
+            self.candidate * pairs_per_pair,
+            self.decision * pairs_per_pair,
+            self.move * rows_per_row,
+            self.turn * rows_per_row,
+        )
+
+
 class Sample(NamedTuple):
     """The sample, and the cost of its rows and pairs: all that cuts are rated by.
 
@@ -71,9 +98,7 @@ class Sample(NamedTuple):
     hashes, decided, eps : see :func:`epsjoin.local.plan.grow_tree.grow_tree`.
     simple : coordinates in which a leaf's candidates are counted, except for the axes: each leaf chooses its
         own.
-    row_cost, candidate_cost, decision_cost, move_cost, turn_cost : cost of a row, of a candidate, of a
-        decided pair, of moving a row and of projecting a row on a direction, each for all that one of the
-        sample stands for.
+    costs : of one of the sample, for all that it stands for.
     largest_weight : weight of the largest part in rating a cut, as a fraction of all work.
     columns : (e + b, m) float64, ``embedded`` by axes, then the middles between both sides.
     orders : all rows by their values on each axis that has been sorted; filled as axes are asked for.
@@ -87,11 +112,7 @@ class Sample(NamedTuple):
     decided: DecidedPairs
     eps: float
     simple: Projection
-    row_cost: float
-    candidate_cost: float
-    decision_cost: float
-    move_cost: float
-    turn_cost: float
+    costs: Costs
     largest_weight: float
     columns: Floats
     orders: dict[int, Ints]
@@ -125,9 +146,9 @@ class Sample(NamedTuple):
         ends = np.concatenate((self.decided.left[leaf.pair], self.decided.right[leaf.pair]))
         of_rows = np.bincount(ends, minlength=len(self.embedded))[leaf.row]
         return np.asarray(
-            self.row_cost
-            + self.candidate_cost * leaf.candidates.astype(np.float64)
-            + self.decision_cost * (0.5 * self.decided.weight) * of_rows
+            self.costs.row
+            + self.costs.candidate * leaf.candidates.astype(np.float64)
+            + self.costs.decision * (0.5 * self.decided.weight) * of_rows
         )
 
     def order(self, rows: Ints, axis: int) -> Ints:
@@ -150,10 +171,11 @@ def make_leaf(sample: Sample, row: Ints, is_carried: Bools, pair: Ints) -> Leaf:
         values = sample.embedded[row]
         simple = sample.simple._replace(axes=axes_by_variance(values)[: len(sample.simple.axes)])
         candidates = row_candidates(values, is_carried, sample.eps, simple)
+    costs = sample.costs
     work = (
-        sample.row_cost * len(row)
-        + sample.candidate_cost * float(candidates.sum())
-        + sample.decision_cost * sample.decided.weight * len(pair)
+        costs.row * len(row)
+        + costs.candidate * float(candidates.sum())
+        + costs.decision * sample.decided.weight * len(pair)
     )
     return Leaf(row, is_carried, pair, candidates, work)
 
@@ -219,7 +241,7 @@ def _rate(sample: Sample, axis: int, works: tuple[float, float], n_rows: int, n_
     of_left = allot_parts(works, n_parts)
     largest = max(left / of_left, right / (n_parts - of_left))
     is_turned = axis >= sample.embedded.shape[1]
-    moved = n_rows * (sample.move_cost + (sample.turn_cost if is_turned else 0.0))
+    moved = n_rows * (sample.costs.move + (sample.costs.turn if is_turned else 0.0))
     return left + right + moved + sample.largest_weight * n_parts * largest
 
 

@@ -16,7 +16,7 @@ from epsjoin.kernels.arrays import Floats
 from epsjoin.kernels.join.cuts import HASH_AXIS, CutTree, all_turned_sides
 from epsjoin.kernels.join.projection import SQUARES
 from epsjoin.kernels.ranges import Ranges, in_each, in_one_range
-from epsjoin.local.plan.cut_leaf import Cut, Leaf, Sample, allot_parts, best_cut, make_leaf
+from epsjoin.local.plan.cut_leaf import Costs, Cut, Leaf, Sample, allot_parts, best_cut, make_leaf
 from epsjoin.local.plan.cut_tree import Nodes
 from epsjoin.local.plan.decided_pairs import DecidedPairs
 from epsjoin.local.plan.projection import choose_projection, principal_axes, row_candidates, simple_projection
@@ -71,11 +71,7 @@ def grow_tree(
     norm: int,
     decided: DecidedPairs,
     rows_per_row: float,
-    row_cost: float,
-    candidate_cost: float,
-    decision_cost: float,
-    move_cost: float,
-    term_cost: float,
+    costs: Costs,
     max_rows: float,
     max_leaf_rows: float,
     ranges: Ranges = in_one_range,
@@ -91,10 +87,7 @@ def grow_tree(
     norm : see :class:`epsjoin.kernels.join.projection.Projection`.
     decided : pairs of the sample that pass the filter; not modified.
     rows_per_row : rows that each row of the sample stands for.
-    row_cost, candidate_cost, decision_cost : cost of a row, of a candidate and of a decided pair of a join,
-        in any one unit.
-    move_cost : cost of bringing a row to its part, in the same unit; not in ``work``.
-    term_cost : cost of one product of a row and a direction, in the same unit; not in ``work``.
+    costs : of all rows and pairs, not of the sample's.
     max_rows : rows that the sample must not exceed in all leaves; may be infinite.
     max_leaf_rows : rows of the sample above which a leaf is cut even if that makes more than ``n_parts``
         leaves; may be infinite. A leaf keeps more where no cut helps, or leaves would exceed ``max_rows``.
@@ -114,7 +107,6 @@ def grow_tree(
     """
     m = len(embedded)
     n_grid = choose_projection(embedded, round(m * rows_per_row), eps, norm, ranges=ranges).projection.n_grid
-    squared = rows_per_row**2
     basis = _directions(embedded) if norm == SQUARES else np.empty((0, embedded.shape[1]))
     lower, upper = all_turned_sides(embedded, basis, eps / 2.0)
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is on both sides of every cut
@@ -127,11 +119,7 @@ def grow_tree(
         decided,
         eps,
         simple_projection(embedded, norm, n_grid),
-        row_cost * rows_per_row,
-        candidate_cost * squared,
-        decision_cost * squared,
-        move_cost * rows_per_row,
-        term_cost * rows_per_row * embedded.shape[1],
+        costs.of_sample(rows_per_row),
         _LARGEST_PART_WEIGHTS[0],
         np.concatenate((embedded.T, middles)),
         {},
@@ -293,7 +281,7 @@ def _cut_large(sample: Sample, tree: _Tree, max_leaf_rows: float, max_rows: floa
     Of very many rows a sample is so thin that one of its pairs stands for more work than all rows of a leaf:
     growing stops at the leaves of those pairs, and others keep more rows than a task may hold.
     """
-    by_rows = sample._replace(candidate_cost=0.0, decision_cost=0.0)
+    by_rows = sample._replace(costs=sample.costs._replace(candidate=0.0, decision=0.0))
     large = [node for node, leaf in tree.leaves.items() if len(leaf.row) > max_leaf_rows]
     while large:
         node = large.pop()

@@ -30,6 +30,7 @@ from epsjoin.local.plan.costs import (
     max_sample_rows,
     window_seconds,
 )
+from epsjoin.local.plan.cut_leaf import Costs
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.decided_pairs import decided_pairs
 from epsjoin.local.plan.encode import Space, encode
@@ -306,11 +307,13 @@ def grow_parts(
         norm=metric.norm,
         decided=decided_pairs(points, embedded, reach, projection, cuts.seed),
         rows_per_row=rows_per_row,
-        row_cost=WINDOW_NS_PER_ROW + WINDOW_NS_PER_COORDINATE * n_embedded,
-        candidate_cost=WINDOW_NS_PER_CANDIDATE,
-        decision_cost=WINDOW_NS_PER_DECISION,
-        move_cost=NS_PER_MOVED_ROW,
-        term_cost=NS_PER_TERM,
+        costs=Costs(
+            row=WINDOW_NS_PER_ROW + WINDOW_NS_PER_COORDINATE * n_embedded,
+            candidate=WINDOW_NS_PER_CANDIDATE,
+            decision=WINDOW_NS_PER_DECISION,
+            move=NS_PER_MOVED_ROW,
+            turn=NS_PER_TERM * n_embedded,
+        ),
         max_rows=max_sample_rows(m, cuts.replication_budget),
         max_leaf_rows=max_leaf_rows,
         ranges=ranges,
