@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple
@@ -112,10 +112,10 @@ def join_increment(job: Job, inputs: Fingerprints, row: Mapping[str, Any], into:
         of_tasks += [*(TaskWork(STAYED, split) for split in points.splits()), TaskWork(PLACED, [])]
         sample = next(chain.from_iterable(map(points.reader(iter), points.splits())))
         cells = mark_near(placed, reading.arrays(sample)[1], points.n, row["eps"], options)
-    make_worker = partial(_make_worker, before, points, reading, into, row["eps"], options, cells)
     arrays = {"gone": changes.gone, "ids": placed.ids, "points": placed.points}
     with _reach(arrays, None if is_small else job.session()) as reached:
-        reports = run(of_tasks, make_worker(reached))
+        does = _Tasks(reading, into, row["eps"], options, reached)
+        reports = run(of_tasks, _make_worker(before, points, cells, does))
     written = Written.of(tasks.reports_of(reports))
     counters = {"candidates": 0, "distance_computations": 0, "joined_pairs": 0} | written.counters
     if counters["kept_pairs"] + counters["dropped_pairs"] != before.n:
@@ -160,34 +160,28 @@ def _find_placed(
     return Points(np.ascontiguousarray(values[order]), of[order])
 
 
-def _make_worker(
-    before: StoredRows,
-    points: StoredRows,
-    reading: Reading,
-    into: Target,
-    eps: float,
-    options: JoinOptions,
-    cells: NearCells | None,
-    arrays: Arrays,
-) -> Worker:
-    """Make the work of a task; ``arrays`` are ids that are ``gone``, and ``ids`` and ``points`` placed.
+@dataclass(frozen=True)
+class _Tasks:
+    """What the tasks of an increment do; it is pickled to each of them.
 
-    ``cells`` are those around the placed points, ``None`` where there are none.
+    Parameters
+    ----------
+    reading : how points are read.
+    into : where pairs are written.
+    eps, options : how placed points are joined.
+    arrays : ids that are ``gone``; ``ids`` and ``points`` of the placed ones.
     """
 
-    def placed() -> Points:
-        return Points(np.array(arrays["points"]), np.array(arrays["ids"]))
+    reading: Reading
+    into: Target
+    eps: float
+    options: JoinOptions
+    arrays: Arrays
 
-    def write(found: Iterable[pa.RecordBatch], report: tasks.TaskReport) -> Iterator[pa.RecordBatch]:
-        written = report.write(into, report.timed(found, "joining"))
-        report.counters["joining_seconds"] -= report.counters.get("reading_seconds", 0.0)
-        report.counters["pairs"] = written.rows if written else 0
-        report.counters["bytes"] = written.size if written else 0
-        yield report.to_batch()
-
-    def copy(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def copy(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Copy the pairs of the base whose ends stay."""
         report = tasks.TaskReport(counters={"kept_pairs": 0, "dropped_pairs": 0})
-        gone = index_ids(np.array(arrays["gone"]))
+        gone = index_ids(np.array(self.arrays["gone"]))
         is_gone = np.ones(len(gone.ids), np.bool_)
 
         def kept() -> Iterator[pa.RecordBatch]:
@@ -198,36 +192,50 @@ def _make_worker(
                 report.counters["dropped_pairs"] += int((~is_kept).sum())
                 yield batch.filter(pa.array(is_kept))
 
-        yield from write(kept(), report)
+        yield from self._write(kept(), report)
 
-    def join_stayed(near: NearCells, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def join_stayed(self, near: NearCells, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Join points that stay with the placed ones, around which the cells are."""
         report, counts = tasks.TaskReport(counters={"rows": 0}), dict[str, int]()
-        of_placed = placed()
-        index = index_ids(of_placed.ids)
+        placed = self._placed()
+        index = index_ids(placed.ids)
 
-        def batches_of_points() -> Iterator[tuple[Points, Bools]]:
+        def points() -> Iterator[tuple[Points, Bools]]:
             for batch in report.timed(batches, "reading"):
-                ids, values = reading.arrays(batch)
+                ids, values = self.reading.arrays(batch)
                 report.counters["rows"] += len(ids)
                 yield Points(values, ids), rows_of(index, ids) < 0
 
-        joined = join_with(of_placed, batches_of_points(), near, eps, counting(counts))
-        yield from write(_counted(joined, report, counts), report)
+        joined = join_with(placed, points(), near, self.eps, replace(self.options, counters=counts))
+        yield from self._write(_counted(joined, report, counts), report)
 
-    def join_among_placed() -> Iterator[pa.RecordBatch]:
+    def join_placed(self) -> Iterator[pa.RecordBatch]:
+        """Join the placed points with one another."""
         report, counts = tasks.TaskReport(), dict[str, int]()
-        yield from write(_counted(join_placed(placed(), eps, counting(counts)), report, counts), report)
+        joined = join_placed(self._placed(), self.eps, replace(self.options, counters=counts))
+        yield from self._write(_counted(joined, report, counts), report)
 
-    def counting(counts: Counters) -> JoinOptions:
-        return replace(options, counters=counts)
+    def _placed(self) -> Points:
+        return Points(np.array(self.arrays["points"]), np.array(self.arrays["ids"]))
 
+    def _write(self, found: Iterable[pa.RecordBatch], report: tasks.TaskReport) -> Iterator[pa.RecordBatch]:
+        """Write pairs; yield the report of the task."""
+        written = report.write(self.into, report.timed(found, "joining"))
+        report.counters["joining_seconds"] -= report.counters.get("reading_seconds", 0.0)
+        report.counters["pairs"] = written.rows if written else 0
+        report.counters["bytes"] = written.size if written else 0
+        yield report.to_batch()
+
+
+def _make_worker(before: StoredRows, points: StoredRows, cells: NearCells | None, does: _Tasks) -> Worker:
+    """Make the work of a task; ``cells`` are those around the placed points, ``None`` if there are none."""
     # what is pickled must not hold the session
-    works = {COPY: before.reader(copy)}
+    works = {COPY: before.reader(does.copy)}
     if cells is not None:
-        works[STAYED] = points.reader(partial(join_stayed, cells))
+        works[STAYED] = points.reader(partial(does.join_stayed, cells))
 
     def work(task: TaskWork) -> Iterator[pa.RecordBatch]:
-        return join_among_placed() if task.kind == PLACED else works[task.kind](task.of)
+        return does.join_placed() if task.kind == PLACED else works[task.kind](task.of)
 
     return work
 
