@@ -69,6 +69,14 @@ def test_history__writes_all_ranges_and_replaces_them(
     assert f"{len(expected)} ranges, {holding} of which still hold; written to file://{tmp_path}/out" in out
 
 
+def test_history__refuses_a_relative_folder_before_it_prints_anything(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ask(lake, "--table", "points", "--to", "out") == 2
+    told = capsys.readouterr()
+    assert (told.out, "--to" in told.err) == ("", True)
+
+
 def test_history__counts_ranges_without_a_folder(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
     assert ask(lake, "--table", "points") == 0
     n = len(oracle.ranges(states_of(draw_states(3), "points")))

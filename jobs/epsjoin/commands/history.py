@@ -51,13 +51,11 @@ def main(argv: Sequence[str]) -> int:
         f"the id {of}; ids are those of the table points" if arguments.key is None else "a record of this key"
     )
     rows = None if of is None else _ranges_of(lake, view, of, asked)
+    told = [count(lake, view, arguments.to)] if rows is None else map(printable, describe(view, rows))
     span = f"{counted(len(view.runs), 'run')}, {view.runs[0]} to {view.runs[-1]}"
     print(f"\n{printable(lake.source.title)}, {view.table}, {span}\n")
-    if rows is not None:
-        for line in describe(view, rows):
-            print(f"  {printable(line)}")
-    else:
-        print(f"  {count(lake, view, arguments.to)}")
+    for line in told:
+        print(f"  {line}")
     print()
     return 0
 
