@@ -75,6 +75,15 @@ def test_tree__by_boxes_is_given_up_where_these_tell_little_apart(monkeypatch, d
     assert bool(called) == is_given_up
 
 
+@pytest.fixture
+def interruptible():
+    """As in a terminal; what a shell starts in the background ignores interrupts."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("few_rows", [0, 10**6])
 def test_tree__ends_by_an_interrupt_while_a_kernel_searches(monkeypatch, few_rows):
     """By boxes, and by all pairs."""
