@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 from tiny import coordinate, key, list_of_coordinates, write_contract
 
+from .free_memory import take_back_all
 from .measure import cpu_meter, in_own_process
 from .page import count, machine, megabytes, put, seconds, table
 from .scaling import processes_below
@@ -238,6 +239,7 @@ def measure(
             todo = [commands(project, lake, of) for project, lake in zip(projects, lakes, strict=True)]
             for step in todo[0]:
                 for i in (i for i, steps in enumerate(todo) if step in steps):
+                    take_back_all()
                     cost = call(cost_of, todo[i][step], str(lakes[i]))
                     found[i][step] = min(found[i].get(step, cost), cost, key=lambda each: each.cpu)
                     print(f"  {projects[i].name} {step}: {cost.wall:.1f} s, {cost.cpu:.1f} CPU s", flush=True)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import measure, on_spark
+from benchmarks import around, measure, on_spark
 
 
 @pytest.fixture(autouse=True)
 def memory_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (measure, on_spark):
         monkeypatch.setattr(module, "take_back", lambda *_: None)
+    monkeypatch.setattr(around, "take_back_all", lambda: None)
