@@ -11,4 +11,4 @@ from benchmarks import around, measure, on_spark
 def memory_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in (measure, on_spark):
         monkeypatch.setattr(module, "take_back", lambda *_: None)
-    monkeypatch.setattr(around, "take_back_all", lambda: None)
+    monkeypatch.setattr(around, "take_back_free", lambda _: None)

@@ -29,12 +29,12 @@ def take_back(n_bytes: int = ROOM) -> None:
             memory[start] = 1
 
 
-def take_back_all() -> None:
-    """Take back nearly all memory that is free, and no page that has a file's bytes (Linux)."""
+def take_back_free(most: int) -> None:
+    """Take back at most so many bytes, of what is free alone: no bytes of files must go for it (Linux)."""
     of_machine = Path("/proc/meminfo")
     if of_machine.is_file():
         free_kib = next(line.split()[1] for line in of_machine.open() if line.startswith("MemFree"))
-        take_back(int(free_kib) * 1024 * 9 // 10 // _HUGE_PAGE * _HUGE_PAGE)
+        take_back(min(most, int(free_kib) * 1024 * 9 // 10) // _HUGE_PAGE * _HUGE_PAGE)
 
 
 def main() -> None:
