@@ -7,14 +7,14 @@ import pytest
 
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan import product
-from epsjoin.local.plan.product import Sample, has_products, plan_product
+from epsjoin.local.plan.product import ProductSample, has_products, plan_product
 from epsjoin.local.scale import scale_metric
 
 PAIRS, ROWS = 5e9, 100_000
 
 
 def plan(rows, eps, metric="euclidean"):
-    sample = Sample(rows[:200], rows[200:400], rows[400:])
+    sample = ProductSample(rows[:200], rows[200:400], rows[400:])
     return plan_product(sample, PAIRS, ROWS, eps, get_metric(metric))
 
 
@@ -78,4 +78,6 @@ def test_has_products__is_said_of_euclid_and_cosine_without_weights():
 @pytest.mark.filterwarnings("error")
 def test_plan_product__of_coordinates_whose_sums_overflow_warns_of_nothing():
     rows = np.full((4, 32), 1.7e308)
-    assert plan_product(Sample(rows, rows, rows), 6.0, 4, 1.0, get_metric("euclidean")).survivors == 6.0
+    assert (
+        plan_product(ProductSample(rows, rows, rows), 6.0, 4, 1.0, get_metric("euclidean")).survivors == 6.0
+    )

@@ -17,7 +17,7 @@ from epsjoin.kernels.arrays import Floats, Ints, Points
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.by_product import count_products
 from epsjoin.local.neighbours.tree import PointTree, make_lists
-from epsjoin.local.plan.product import MIN_DIMENSIONS, ProductPlan, Sample, has_products, plan_product
+from epsjoin.local.plan.product import MIN_DIMENSIONS, ProductPlan, ProductSample, has_products, plan_product
 from epsjoin.local.product.blas import one_thread
 from epsjoin.local.product.rows import embed
 
@@ -158,7 +158,7 @@ def _plan(
     half = len(drawn) // 2
     with one_thread():
         some = embed(points[drawn], metric)
-        both = Sample(embed(queries[sample], metric), some[:half], some[half:])
+        both = ProductSample(embed(queries[sample], metric), some[:half], some[half:])
         pairs = count_products(n_open, n, is_own=queries is points)
         # of queries in clusters and others, one radius says little of what the others let through
         each = np.nan_to_num(k_distances, nan=radius, posinf=np.finfo(np.float64).max)

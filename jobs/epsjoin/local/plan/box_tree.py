@@ -31,7 +31,7 @@ class _Leaf(NamedTuple):
     work: float
 
 
-class _Sample(NamedTuple):
+class _BoxSample(NamedTuple):
     """The sample, and the cost of a row and of a candidate of it."""
 
     cubes: Cubes
@@ -41,13 +41,13 @@ class _Sample(NamedTuple):
     candidate_cost: float
 
 
-def _make_leaf(sample: _Sample, row: Ints, low: Floats) -> _Leaf:
+def _make_leaf(sample: _BoxSample, row: Ints, low: Floats) -> _Leaf:
     met = overlaps(sample.cubes.lower, sample.cubes.upper, sample.is_right, sample.is_self, row, low.shape[0])
     candidates = int(met.min())
     return _Leaf(row, low, candidates, sample.row_cost * len(row) + sample.candidate_cost * candidates)
 
 
-def _best_cut(sample: _Sample, leaf: _Leaf, room: float) -> tuple[int, float, _Leaf, _Leaf] | None:
+def _best_cut(sample: _BoxSample, leaf: _Leaf, room: float) -> tuple[int, float, _Leaf, _Leaf] | None:
     """Find the cut (axis, position, left, right) with the least work, or None when no cut saves work.
 
     On each axis the cut halves the rows that begin inside the leaf; the few axes where it crosses the fewest
@@ -127,7 +127,7 @@ def grow_box_tree(
     saves anything and the leaf stays whole. O(m log m) per level of the tree and axis.
     """
     m, e = cubes.lower.shape
-    sample = _Sample(cubes, is_right, is_self, row_cost * rows_per_row, candidate_cost * rows_per_row**2)
+    sample = _BoxSample(cubes, is_right, is_self, row_cost * rows_per_row, candidate_cost * rows_per_row**2)
     root = _make_leaf(sample, np.arange(m, dtype=np.int64), np.full(min(e, CUT_AXES), -np.inf))
     nodes = Nodes()
     open_leaves = [(-root.work, 0, root)]

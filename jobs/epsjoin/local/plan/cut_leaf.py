@@ -88,7 +88,7 @@ class Costs(NamedTuple):
         )
 
 
-class Sample(NamedTuple):
+class TreeSample(NamedTuple):
     """The sample, and the cost of its rows and pairs: all that cuts are rated by.
 
     Parameters
@@ -164,7 +164,7 @@ class Sample(NamedTuple):
         return self.hashes if axis == HASH_AXIS else np.asarray(self.columns[axis])
 
 
-def make_leaf(sample: Sample, row: Ints, is_carried: Bools, pair: Ints) -> Leaf:
+def make_leaf(sample: TreeSample, row: Ints, is_carried: Bools, pair: Ints) -> Leaf:
     """Count the candidates of a leaf and estimate its work."""
     candidates = np.zeros(len(row), np.int64)
     if len(row) > 1:
@@ -180,7 +180,7 @@ def make_leaf(sample: Sample, row: Ints, is_carried: Bools, pair: Ints) -> Leaf:
     return Leaf(row, is_carried, pair, candidates, work)
 
 
-def _divide(sample: Sample, leaf: Leaf, axis: int, position: float) -> Cut:
+def _divide(sample: TreeSample, leaf: Leaf, axis: int, position: float) -> Cut:
     """Divide a leaf by a cut, with the same comparisons as ``assign``."""
     if axis == HASH_AXIS:
         is_left = sample.hashes[leaf.row] < position
@@ -227,7 +227,7 @@ def allot_parts(works: tuple[float, float], n_parts: int) -> int:
     return min(fewer, more, key=lambda of_left: max(left / of_left, right / (n_parts - of_left)))
 
 
-def _rate(sample: Sample, axis: int, works: tuple[float, float], n_rows: int, n_parts: int) -> float:
+def _rate(sample: TreeSample, axis: int, works: tuple[float, float], n_rows: int, n_parts: int) -> float:
     """Rate a cut of a leaf that is worth ``n_parts`` parts, less is better: all work, rows, the largest part.
 
     Parameters
@@ -245,7 +245,7 @@ def _rate(sample: Sample, axis: int, works: tuple[float, float], n_rows: int, n_
     return left + right + moved + sample.largest_weight * n_parts * largest
 
 
-def _position(sample: Sample, leaf: Leaf, weights: Floats, axis: int, fraction: float) -> float | None:
+def _position(sample: TreeSample, leaf: Leaf, weights: Floats, axis: int, fraction: float) -> float | None:
     """Find where to cut an axis for about this fraction of the leaf's weights to be left; or None."""
     rows = leaf.row
     if axis == HASH_AXIS:
@@ -258,7 +258,7 @@ def _position(sample: Sample, leaf: Leaf, weights: Floats, axis: int, fraction: 
 
 
 def _best_axes(
-    sample: Sample, leaf: Leaf, weights: Floats, used: set[int], n_parts: int
+    sample: TreeSample, leaf: Leaf, weights: Floats, used: set[int], n_parts: int
 ) -> list[tuple[int, float]]:
     """Find the axes and directions that are rated best by the leaf's weights, each with its cut."""
     n_embedded = sample.embedded.shape[1]
@@ -274,7 +274,7 @@ def _best_axes(
 
 
 def _rate_axis(
-    sample: Sample, leaf: Leaf, weights: Floats, axis: int, n_parts: int
+    sample: TreeSample, leaf: Leaf, weights: Floats, axis: int, n_parts: int
 ) -> list[tuple[float, int, float]]:
     """Rate two cuts of an axis by the leaf's weights: the rating, the axis, and the position of each."""
     middle = _position(sample, leaf, weights, axis, (n_parts // 2) / n_parts)
@@ -292,7 +292,7 @@ def _rate_axis(
     return rated
 
 
-def best_cut(sample: Sample, leaf: Leaf, used: set[int], room: float, n_parts: int) -> Cut | None:
+def best_cut(sample: TreeSample, leaf: Leaf, used: set[int], room: float, n_parts: int) -> Cut | None:
     """Find the best cut, or None when no cut makes the larger side cheaper than the leaf.
 
     The leaf is worth ``n_parts`` parts, 2 at least; so a cut need not halve it. The hash is tried where the

@@ -16,7 +16,7 @@ from epsjoin.kernels.arrays import Floats
 from epsjoin.kernels.join.cuts import HASH_AXIS, CutTree, all_turned_sides
 from epsjoin.kernels.join.projection import SQUARES
 from epsjoin.kernels.ranges import Ranges, in_each, in_one_range
-from epsjoin.local.plan.cut_leaf import Costs, Cut, Leaf, Sample, allot_parts, best_cut, make_leaf
+from epsjoin.local.plan.cut_leaf import Costs, Cut, Leaf, TreeSample, allot_parts, best_cut, make_leaf
 from epsjoin.local.plan.cut_tree import Nodes
 from epsjoin.local.plan.decided_pairs import DecidedPairs
 from epsjoin.local.plan.projection import choose_projection, principal_axes, row_candidates, simple_projection
@@ -111,7 +111,7 @@ def grow_tree(
     lower, upper = all_turned_sides(embedded, basis, eps / 2.0)
     with np.errstate(over="ignore", invalid="ignore"):  # what overflows is on both sides of every cut
         middles = (lower + upper) / 2.0
-    sample = Sample(
+    sample = TreeSample(
         embedded,
         lower,
         upper,
@@ -193,7 +193,7 @@ class _Tree:
         """Inner nodes whose children are leaves."""
         return [n for n, (_, _, left) in self.cuts.items() if {left, left + 1} <= self.leaves.keys()]
 
-    def to_grown(self, sample: Sample, basis: Floats, rows_per_row: float) -> GrownTree:
+    def to_grown(self, sample: TreeSample, basis: Floats, rows_per_row: float) -> GrownTree:
         """Number nodes, parts and directions anew, without those that are not in use."""
         n_embedded = basis.shape[1]
         directions = sorted(axis - n_embedded for axis in self.axes if axis >= n_embedded)
@@ -222,7 +222,7 @@ def _added_rows(leaf: Leaf, cut: Cut) -> int:
     return len(cut.left.row) + len(cut.right.row) - len(leaf.row)
 
 
-def _grow(sample: Sample, tree: _Tree, n_parts: int, max_rows: float) -> None:
+def _grow(sample: TreeSample, tree: _Tree, n_parts: int, max_rows: float) -> None:
     """Cut until there are ``n_parts`` parts; a leaf divides its parts between its children by their work."""
     growing = [(-tree.leaves[0].work, 0, n_parts)]  # work of each part that it becomes, node, parts
     whole: list[tuple[float, int, int]] = []
@@ -251,7 +251,7 @@ def _grow(sample: Sample, tree: _Tree, n_parts: int, max_rows: float) -> None:
             heapq.heappush(growing, (-tree.leaves[child].work / of_child, child, of_child))
 
 
-def _exchange(sample: Sample, tree: _Tree, n_parts: int, max_rows: float) -> None:
+def _exchange(sample: TreeSample, tree: _Tree, n_parts: int, max_rows: float) -> None:
     """While one leaf has much more work than the others: cut it, and undo the cut that divides the least.
 
     Cuts make work, the more the more cubes they cross: so some leaves were allotted too few parts.
@@ -275,7 +275,7 @@ def _exchange(sample: Sample, tree: _Tree, n_parts: int, max_rows: float) -> Non
         tree.cut(largest, cut)
 
 
-def _cut_large(sample: Sample, tree: _Tree, max_leaf_rows: float, max_rows: float) -> None:
+def _cut_large(sample: TreeSample, tree: _Tree, max_leaf_rows: float, max_rows: float) -> None:
     """Cut leaves of too many rows into sides of like many rows, whatever their work.
 
     Of very many rows a sample is so thin that one of its pairs stands for more work than all rows of a leaf:
@@ -293,12 +293,12 @@ def _cut_large(sample: Sample, tree: _Tree, max_leaf_rows: float, max_rows: floa
         large += [child for child in tree.cut(node, cut) if len(tree.leaves[child].row) > max_leaf_rows]
 
 
-def _made_anew(sample: Sample, leaf: Leaf) -> Leaf:
+def _made_anew(sample: TreeSample, leaf: Leaf) -> Leaf:
     """The same leaf at the costs of another sample."""
     return make_leaf(sample, leaf.row, leaf.is_carried, leaf.pair)
 
 
-def _candidates(sample: Sample, leaves: list[Leaf], rows_per_row: float) -> float:
+def _candidates(sample: TreeSample, leaves: list[Leaf], rows_per_row: float) -> float:
     """Estimate the candidates of all leaves, each with its own coordinates; of many, some are counted."""
     counted = leaves[:: -(-len(leaves) // _MAX_COUNTED_LEAVES)]
 

@@ -79,7 +79,7 @@ def has_products(metric: Metric) -> bool:
     return type(metric) is Metric and METRICS[metric.name] in (EUCLIDEAN, COSINE)
 
 
-class Sample(NamedTuple):
+class ProductSample(NamedTuple):
     """Embedded rows of the tables, float64, none of these arrays empty, no two with a row in common.
 
     Only where a table has fewer than four rows, or either of two has one, rows are in several.
@@ -97,7 +97,7 @@ class Sample(NamedTuple):
 
 
 def plan_product(
-    sample: Sample, pairs: float, n_rows: int, eps: float, metric: Metric, each: Floats | None = None
+    sample: ProductSample, pairs: float, n_rows: int, eps: float, metric: Metric, each: Floats | None = None
 ) -> ProductPlan:
     """Choose filter rows on a sample.
 

@@ -15,7 +15,7 @@ from epsjoin.kernels.arrays import Bools, Floats, Points
 from epsjoin.kernels.join.projection import FILTER_SIZES
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.costs import SWEEP_NS_PER_TERM
-from epsjoin.local.plan.product import PLANNING_NS, ProductPlan, Sample, plan_product
+from epsjoin.local.plan.product import PLANNING_NS, ProductPlan, ProductSample, plan_product
 from epsjoin.local.plan.projection import Choice, choose_projection, draw_tried_rows
 from epsjoin.local.plan.separation import separate
 from epsjoin.local.product.rows import embed
@@ -83,7 +83,7 @@ def choose_way(tables: Tables, eps: float, metric: Metric) -> ProductPlan | Choi
     return product if product.nanoseconds <= sweep.nanoseconds else sweep
 
 
-def _draw_sample(tables: Tables, metric: Metric) -> Sample:
+def _draw_sample(tables: Tables, metric: Metric) -> ProductSample:
     """Draw rows of the tables, half of them for axes; all for all, where they are too few to divide."""
     random = np.random.default_rng(0)
 
@@ -94,16 +94,16 @@ def _draw_sample(tables: Tables, metric: Metric) -> Sample:
         rows = draw(tables.left, 4 * _SAMPLE_ROWS)
         quarter = len(rows) // 4
         if not quarter:
-            return Sample(rows, rows, rows)
-        return Sample(rows[:quarter], rows[quarter : 2 * quarter], rows[2 * quarter :])
+            return ProductSample(rows, rows, rows)
+        return ProductSample(rows[:quarter], rows[quarter : 2 * quarter], rows[2 * quarter :])
     some, others = draw(tables.left, 2 * _SAMPLE_ROWS), draw(tables.right, 2 * _SAMPLE_ROWS)
     n, m = len(some) // 2, len(others) // 2
     if not n + m:
-        return Sample(some, others, np.concatenate((some, others)))
-    return Sample(some[n:], others[m:], np.concatenate((some[:n], others[:m])))
+        return ProductSample(some, others, np.concatenate((some, others)))
+    return ProductSample(some[n:], others[m:], np.concatenate((some[:n], others[:m])))
 
 
-def _least_sweep_nanoseconds(sample: Sample, tables: Tables, eps: float, metric: Metric) -> float:
+def _least_sweep_nanoseconds(sample: ProductSample, tables: Tables, eps: float, metric: Metric) -> float:
     """What deciding the pairs costs that no filter of a sweep leaves out, whatever its coordinates."""
     reach = metric.embedded_eps(eps)
     passing = separate(sample.left, sample.right, reach).passing(FILTER_SIZES[-1], are_turned=True)
