@@ -12,7 +12,12 @@ from typing import Any
 from xmlrpc.client import Fault, ServerProxy
 
 from service import REPOSITORY, Refusal
-from session import GRACE, Session
+from session import GRACE, Session, read_process
+
+
+def _has_died_unseen(info: Mapping[str, Any]) -> bool:
+    """Whether a service runs by what supervisord knows, and its process has ended."""
+    return info["statename"] == "RUNNING" and read_process(info["pid"]).get("state", "Z") == "Z"
 
 
 class Supervisor:
@@ -51,11 +56,16 @@ class Supervisor:
         return procedures
 
     def list_states(self) -> dict[str, str]:
-        """List the state of every service in supervisord's words: RUNNING, BACKOFF, FATAL, ..."""
+        """List the state of every service in supervisord's words: RUNNING, BACKOFF, FATAL, ...
+
+        A process that has just died runs for supervisord until its next look, which is waited for.
+        """
         procedures = self.connect()
         if procedures is None:
             return {}
-        return {info["name"]: info["statename"] for info in procedures.getAllProcessInfo()}
+        while any(map(_has_died_unseen, services := procedures.getAllProcessInfo())):
+            time.sleep(0.1)
+        return {info["name"]: info["statename"] for info in services}
 
     def start(self, settings: Mapping[str, Mapping[str, str]]) -> None:
         """Start it in a session of its own; it starts nothing by itself.

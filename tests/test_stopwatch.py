@@ -8,15 +8,7 @@ import pytest
 
 from epsjoin import stopwatch
 from epsjoin.stopwatch import add_seconds, each_within
-
-
-class Clock:
-    """A clock that goes on only when it is told to."""
-
-    now = 0.0
-
-    def perf_counter(self) -> float:
-        return self.now
+from tests.clock import Clock
 
 
 @pytest.fixture

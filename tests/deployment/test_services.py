@@ -19,6 +19,7 @@ import service
 import services
 import session
 from service import AIRFLOW, CLUSTER, SECRETS, Refusal
+from supervision import Supervisor
 from tests.deployment.environment import ALL_SECRETS, DOCKER, REPO
 
 
@@ -290,3 +291,21 @@ def test_services__knows_five_words() -> None:
     )
     assert done.returncode == 2
     assert done.stderr == "usage: bin/services up | down | status [spark] | airflow ... | secrets FILE\n"
+
+
+def test_states__wait_until_supervisord_has_seen_what_died(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or "up" right after a death would find all well."""
+    with subprocess.Popen(["true"]) as died:
+        died.wait()
+        looks = iter([("RUNNING", died.pid), ("RUNNING", died.pid), ("STARTING", os.getpid())])
+
+        class Procedures:
+            def getAllProcessInfo(self) -> list[dict[str, object]]:  # noqa: N802 - supervisord's name
+                state, pid = next(looks)
+                return [{"name": "one", "statename": state, "pid": pid}]
+
+        supervisor = Supervisor(tmp_path, {}, {})
+        monkeypatch.setattr(supervisor, "connect", Procedures)
+        assert supervisor.list_states() == {"one": "STARTING"}

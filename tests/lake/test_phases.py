@@ -9,15 +9,7 @@ import pytest
 
 from epsjoin.lake import phases
 from epsjoin.lake.phases import phase, seconds_of_phases, timed
-
-
-class Clock:
-    """A clock that goes on only when it is told to."""
-
-    now = 0.0
-
-    def perf_counter(self) -> float:
-        return self.now
+from tests.clock import Clock
 
 
 @pytest.fixture
