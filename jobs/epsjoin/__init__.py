@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.bestmatch.watermarks import ReadAhead as ReadAhead
     from epsjoin.local.bestmatch.watermarks import Sorted as Sorted
     from epsjoin.local.bestmatch.watermarks import Within as Within
-    from epsjoin.local.cluster.dbscan import Dbscan as Dbscan
+    from epsjoin.local.cluster.batches import Dbscan as Dbscan
     from epsjoin.local.cluster.dbscan import dbscan as dbscan
     from epsjoin.local.cluster.hdbscan import Hdbscan as Hdbscan
     from epsjoin.local.cluster.hdbscan import SpanningTree as SpanningTree
@@ -124,7 +124,8 @@ _HOMES = {
     "local.bestmatch.orders": "Closest Own OwnOrder Subset",
     "local.bestmatch.stream": "BestmatchStream",
     "local.bestmatch.watermarks": "Punctuated ReadAhead Sorted Within",
-    "local.cluster.dbscan": "Dbscan dbscan",
+    "local.cluster.batches": "Dbscan",
+    "local.cluster.dbscan": "dbscan",
     "local.cluster.hdbscan": "Hdbscan SpanningTree hdbscan",
     "local.cluster.of_pairs": "dbscan_pairs",
     "local.cluster.predict": "predict_clusters",

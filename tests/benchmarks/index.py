@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial import cKDTree
 
-from epsjoin import Index, join, self_join
+from epsjoin import Index, join, knn_join, self_join
 
 from .page import machine, put, spread, table
 
@@ -27,6 +27,8 @@ SETS = ((2, 0.02, 0.05), (3, 0.05, 0.1), (8, 0.3, 0.3))
 """Columns of uniform points, eps of a query among 10,000 rows, eps of the self join of 1,000."""
 FEW_ROWS, FEW_COLUMNS = (10, 30, 100, 300, 1000, 3000), (2, 3, 8, 16, 64)
 """Numbers of uniform rows and of their columns, for calls that keep nothing."""
+NEAREST = 5
+"""Number of neighbours, for calls that keep nothing."""
 _CALLS = 200
 """Number of calls that are timed together."""
 
@@ -142,6 +144,39 @@ def nothing_kept(rounds: int) -> list[str]:
     return table([*head, "times faster"], rows)
 
 
+def nearest_of_few_rows(rounds: int) -> list[str]:
+    rows = []
+    for d in FEW_COLUMNS:
+        for n in FEW_ROWS:
+            points = np.random.default_rng(4).random((n, d))
+            others = np.random.default_rng(5).random((n, d))
+            works = {
+                "own": partial(knn_join, None, points, NEAREST),
+                "scipy own": partial(_nearest_of_one, points),
+                "two": partial(knn_join, points, others, NEAREST),
+                "scipy two": partial(_nearest_of_two, points, others),
+            }
+            found = in_turn(rounds, works, max(5, min(_CALLS, 200_000 // (n * d))))
+            if not np.array_equal(
+                knn_join(points, others, NEAREST).neighbour, _nearest_of_two(points, others)[1]
+            ):
+                raise ValueError(f"of {n} rows in {d} columns SciPy finds other neighbours")
+            ours, theirs, of_two, theirs_of_two = (statistics.median(each) for each in found.values())
+            times = [f"{theirs / ours:.2f}", f"{theirs_of_two / of_two:.2f}"]
+            one, its, two, their = (spread(each) for each in found.values())
+            rows.append([f"{n:,}", str(d), one, its, times[0], two, their, times[1]])
+    head = ["rows", "columns", "`knn_join(None, ...)`", "SciPy", "times faster", "`knn_join`", "SciPy"]
+    return table([*head, "times faster"], rows)
+
+
+def _nearest_of_one(points: np.ndarray) -> Any:
+    return cKDTree(points).query(points, NEAREST + 1)
+
+
+def _nearest_of_two(queries: np.ndarray, points: np.ndarray) -> Any:
+    return cKDTree(points).query(queries, NEAREST)
+
+
 def _pairs_of_one(points: np.ndarray, eps: float) -> np.ndarray:
     return cKDTree(points).query_pairs(eps, output_type="ndarray")
 
@@ -172,6 +207,10 @@ def main(arguments: list[str] | None = None) -> int:
         "### Nothing kept: all pairs of few rows",
         "",
         *nothing_kept(rounds),
+        "",
+        f"### Nothing kept: the {NEAREST} nearest of few rows",
+        "",
+        *nearest_of_few_rows(rounds),
     ]
     if rounds >= 7:
         put(PAGE, "\n".join(lines))

@@ -10,7 +10,8 @@ from sklearn.base import BaseEstimator, ClusterMixin
 
 from epsjoin.errors import ArgumentError
 from epsjoin.local.arguments import as_array, check_count
-from epsjoin.local.cluster.dbscan import Dbscan, dbscan
+from epsjoin.local.cluster.batches import Dbscan
+from epsjoin.local.cluster.dbscan import dbscan
 from epsjoin.local.cluster.predict import predict_clusters
 from epsjoin.sklearn.parameters import MetricParameters
 

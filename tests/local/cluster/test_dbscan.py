@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from sklearn.cluster import DBSCAN
 
 from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.local.cluster import batches as cluster_batches
 from epsjoin.local.cluster import dbscan as cluster_dbscan
-from epsjoin.local.cluster.dbscan import Dbscan, dbscan
+from epsjoin.local.cluster.batches import Dbscan
+from epsjoin.local.cluster.dbscan import dbscan
 from epsjoin.local.metric import get_metric
 from epsjoin.local.neighbours.knn import k_distance
 from epsjoin.local.sweep.pairs import Pairs
@@ -157,14 +159,14 @@ def test_waiting_pairs__are_bounded_by_the_points_not_by_the_pairs(batch_rows):
     points = np.random.default_rng(3).random((300, 2)) * 0.5
     n, min_pts = len(points), 4
     waited = []
-    unite = cluster_dbscan._unite
+    unite = cluster_batches._unite
 
     def watched(pairs, is_core, parent):
         others = unite(pairs, is_core, parent)
         waited.append(len(others.left))
         return others
 
-    with in_batches_of(batch_rows), mock.patch.object(cluster_dbscan, "_unite", watched):
+    with in_batches_of(batch_rows), mock.patch.object(cluster_batches, "_unite", watched):
         found = dbscan(points, 1.0, min_pts)
     assert found.degree.tolist() == [n] * n  # 44,850 pairs
     assert found.labels.tolist() == [0] * n
@@ -173,7 +175,7 @@ def test_waiting_pairs__are_bounded_by_the_points_not_by_the_pairs(batch_rows):
 
 def test_waiting_pairs__take_16_bytes():
     pairs = Pairs(np.array([0, 1]), np.array([1, 2]), np.array([0.5, 0.25]))
-    waiting = cluster_dbscan._unite(pairs, np.array([True, True, False]), np.arange(3))
+    waiting = cluster_batches._unite(pairs, np.array([True, True, False]), np.arange(3))
     assert [column.tolist() for column in waiting] == [[1], [2], [0.25]]
     assert sum(column.itemsize for column in waiting) == 16
 

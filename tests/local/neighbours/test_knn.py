@@ -41,7 +41,12 @@ def many_joins(queries=4, points=16):
 WAYS = {
     "scan": {},
     "tree": {"_are_few": lambda *_: False},
-    "scan after a sample": {"_are_few": lambda *_: False, "_SAMPLE_QUERIES": 4, "SCAN_FRACTION": 0.0},
+    "scan after a sample": {
+        "_are_few": lambda *_: False,
+        "_FEW_DIMENSIONS": 0,
+        "_SAMPLE_QUERIES": 4,
+        "SCAN_FRACTION": 0.0,
+    },
     "joins": None,
 }
 """Ways to search, and what makes so few points go there."""
@@ -299,7 +304,7 @@ def test_knn_join__refuses(call, says):
 
 
 def test_knn_join__scans_a_bounded_number_of_coordinates_at_once(monkeypatch):
-    points = np.random.default_rng(5).random((3000, 4))
+    points = np.random.default_rng(5).random((3000, 8))
     scanned, scan = [], search.knn.scan_nearest
 
     def count(decision, queries, rows, *rest):

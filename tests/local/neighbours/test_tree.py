@@ -66,7 +66,7 @@ def test_search_rows__are_rows_of_the_knn_join(metric, kind, n, d, k, seed):
         assert found.distance.tolist() == whole.distance[rows].tolist()
 
 
-@pytest.mark.parametrize("n", [260, 300])  # fewer would be scanned
+@pytest.mark.parametrize("n", [320, 360])  # fewer would be scanned
 def test_search_rows__finds_as_many_rows_as_asked_of_points_that_are_all_equal(n):
     rows = np.arange(n)[::-1].copy()
     counters = {}

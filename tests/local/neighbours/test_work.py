@@ -47,6 +47,18 @@ def test_work__of_few_dimensions_is_that_of_the_tree(is_self):
     assert not counters.get("rounds")
 
 
+@pytest.mark.parametrize(("d", "n_searches"), [(6, 1), (7, 2)])
+def test_work__of_few_rows_in_few_dimensions_has_no_sample(d, n_searches, monkeypatch):
+    points = np.random.default_rng(6).random((1000, d))
+    searched, search_tree = [], search._Search.search
+    monkeypatch.setattr(
+        search._Search, "search", lambda *of: (searched.append(len(of[2])), search_tree(*of))[1]
+    )
+    knn_join(points + 0.1, points, 3)
+    assert len(searched) == n_searches
+    assert sum(searched) == 1000
+
+
 def test_work__of_queries_at_one_place_is_that_of_one_of_them():
     points = np.random.default_rng(8).random((2300, 2))
     points[100:2100] = points[:10].repeat(200, axis=0)
@@ -135,22 +147,32 @@ def test_work__where_every_eps_finds_all_or_nothing_has_no_join():
 
 
 @pytest.mark.parametrize(
-    ("n_queries", "n", "k", "metric", "are_few"),
+    ("n_queries", "n", "d", "k", "metric", "are_few"),
     [
-        (60, 900, 4, "euclidean", True),
-        (900, 60, 4, "euclidean", True),
-        (900, 60, 4, "haversine", False),
-        (300, 200, 4, "euclidean", True),
-        (300, 200, 20, "euclidean", False),
-        (900, 100, 4, "euclidean", False),
+        (60, 900, 2, 4, "euclidean", True),
+        (900, 60, 2, 4, "euclidean", True),
+        (900, 60, 2, 4, "haversine", False),
+        (300, 300, 2, 4, "euclidean", True),
+        (300, 300, 2, 20, "euclidean", False),
+        (1100, 100, 2, 4, "euclidean", False),
+        (500, 500, 8, 4, "euclidean", True),
+        (500, 500, 7, 4, "euclidean", False),
+        (600, 500, 8, 4, "euclidean", False),
     ],
 )
-def test_work__where_there_are_few_rows_is_that_of_a_scan(n_queries, n, k, metric, are_few):
+def test_work__where_there_are_few_rows_is_that_of_a_scan(n_queries, n, d, k, metric, are_few):
     random, told = np.random.default_rng(9), []
-    queries, points = random.random((n_queries, 2)), random.random((n, 2))
+    queries, points = random.random((n_queries, d)), random.random((n, d))
     counters: dict[str, int] = {}
     found = knn_join(queries, points, k, metric, counters=counters, progress=told.append)
     if metric == "euclidean":
         checked(points, k, found, queries)
     assert (counters["comparisons"] == n_queries * n) == are_few
     assert told[-1] == 1.0
+
+
+def test_work__of_few_rows_among_themselves_is_that_of_the_tree_sooner():
+    points = np.random.default_rng(9).random((500, 8))
+    counters: dict[str, int] = {}
+    checked(points, 4, knn_join(None, points, 4, counters=counters))
+    assert counters["comparisons"] < 500 * 500

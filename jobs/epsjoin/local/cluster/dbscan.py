@@ -1,37 +1,12 @@
-"""DBSCAN of an array: the pairs of the join come batch by batch, and few of them are kept.
-
-1. *Degrees* grow with every batch. Without negative weights they never fall, so a point that has reached
-   ``min_pts`` stays core.
-2. A pair of two points that are known to be core unites their clusters at once and is dropped. Any other pair
-   waits until it is known whether its points are core. One end of a waiting pair has fewer than ``min_pts``
-   points so far, so each point is that end of at most ``min_pts - 2`` waiting pairs: there are at most
-   ``n (min_pts - 2)``, however dense the data is.
-3. After the last batch the roles are final. A waiting pair of two core points unites their clusters. One with
-   a single core point is a candidate for the other end, a *border* point, which takes its nearest core
-   point. All others are dropped.
-
-The clusters are those of :mod:`epsjoin.local.cluster.from_pairs`, which works on parts of stored pairs.
-
-References
-----------
-Ester, Kriegel, Sander, Xu: A density-based algorithm for discovering clusters, KDD 1996, definitions 1-6.
-Departure: there a border point within eps of several clusters goes to the one found first; here to that of
-its nearest core point, so that labels depend on nothing but the points and their order.
-"""
+"""DBSCAN of an array of points: the pairs of their join, and what is common to all that clusters points."""
 
 from __future__ import annotations
-
-import math
-from collections.abc import Iterable
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.arrays import Bools, Floats, Ints
-from epsjoin.kernels.cluster import density
-from epsjoin.kernels.cluster.density import EndPairs, Ends
+from epsjoin.kernels.arrays import Floats
 from epsjoin.local.arguments import (
     as_array,
     bool_column,
@@ -40,28 +15,11 @@ from epsjoin.local.arguments import (
     check_points,
     int_column,
 )
+from epsjoin.local.cluster.batches import Dbscan, cluster_rows
 from epsjoin.local.join.arrays import iter_self_join
 from epsjoin.local.metric import Metric
 from epsjoin.local.progress import ProgressArgument
-from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.vocabulary import NOISE
-
-
-class Dbscan(NamedTuple):
-    """Clusters of points, in the order of the points; made by :func:`dbscan`.
-
-    Parameters
-    ----------
-    labels : (n,) int64, the cluster of each point, ``NOISE`` (-1) for noise. Clusters are 0, 1, ... in the
-        order of their smallest core row.
-    is_core : (n,) bool, whether the point is a core point.
-    degree : (n,) int64, number of points within eps, the point itself included; with sample weights (n,)
-        float64, the sum of their weights.
-    """
-
-    labels: Ints
-    is_core: Bools
-    degree: Ints | Floats
 
 
 def check_dbscan(clusters: Dbscan, *, are_numbers: bool = False) -> Dbscan:
@@ -186,90 +144,6 @@ def dbscan(
         values, eps, metric, weights=weights, n_jobs=n_jobs, progress=progress, max_pairs=max_pairs
     )
     return cluster_rows(batches, n, min_pts, weight)
-
-
-def cluster_rows(
-    batches: Iterable[Pairs], n: int, min_pts: int, sample_weight: Floats | None = None
-) -> Dbscan:
-    """Cluster points that are numbered as rows, from all pairs within eps.
-
-    Parameters
-    ----------
-    batches : the pairs of rows, each once, in any order; those of a batch are let go before the next comes.
-    n : number of points.
-    min_pts : see :func:`dbscan`.
-    sample_weight : (n,) float64, finite; None: 1 for each point.
-
-    Returns
-    -------
-    Dbscan
-        The same for the same pairs, in whatever order and batches they come.
-
-    Notes
-    -----
-    See :func:`dbscan`.
-    """
-    degrees = _Counts(n, min_pts) if sample_weight is None else _Weights(sample_weight, min_pts)
-    parent = np.arange(n)
-    waiting: list[EndPairs] = []  # of which at least one end is not known to be core
-    for pairs in batches:
-        degrees.add(pairs)
-        # After all degrees of the batch have grown.
-        waiting.append(_unite(EndPairs(*pairs), degrees.is_core, parent))
-    degree, is_core = degrees.final()
-    home, home_distance = np.full(n, NOISE), np.full(n, np.inf)
-    for waited in waiting:
-        others = _unite(waited, is_core, parent)
-        density.find_nearest_cores(others, is_core, home, home_distance)
-    return Dbscan(density.number_clusters(parent, is_core, home), is_core, degree)
-
-
-class _Counts:
-    """Degrees that grow with each batch of pairs, and the points that are core whatever follows."""
-
-    def __init__(self, n: int, min_pts: int) -> None:
-        self.min_pts = min_pts
-        self.degree = np.ones(n, dtype=np.int64)
-        self.is_core = self.degree >= min_pts
-
-    def add(self, pairs: Pairs) -> None:
-        density.count_ends(pairs.left, pairs.right, self.min_pts, self.degree, self.is_core)
-
-    def final(self) -> tuple[Ints, Bools]:
-        return self.degree, self.is_core
-
-
-class _Weights:
-    """Degrees that are sums of weights, and the points that are core whatever follows."""
-
-    def __init__(self, weight: Floats, min_pts: int) -> None:
-        self.min_pts, self.weight = min_pts, weight
-        self.degree, self.rest = weight.copy(), np.zeros(weight.size)
-        # With a negative weight, sums may fall again.
-        self.core_at = math.inf if (weight < 0).any() else float(min_pts)
-        self.is_core = weight >= self.core_at
-
-    def add(self, pairs: Pairs) -> None:
-        density.add_weights(
-            pairs.left, pairs.right, self.weight, self.core_at, self.degree, self.rest, self.is_core
-        )
-
-    def final(self) -> tuple[Floats, Bools]:
-        degree = self.degree + self.rest
-        return degree, self.is_core | (degree >= self.min_pts)  # a point that was united as core stays core
-
-
-def _unite(pairs: EndPairs, is_core: Bools, parent: Ints) -> EndPairs:
-    """Unite the clusters of pairs of core points; return the other pairs, in the smallest type for rows."""
-    m = len(pairs.left)
-    others = EndPairs(_empty_rows(parent.size, m), _empty_rows(parent.size, m), np.empty(m))
-    size = density.unite_cores(pairs, is_core, parent, others)
-    left, right, distance = others
-    return EndPairs(left[:size].copy(), right[:size].copy(), distance[:size].copy())
-
-
-def _empty_rows(n: int, m: int) -> Ends:
-    return np.empty(m, np.int32) if n <= np.iinfo(np.int32).max else np.empty(m, np.int64)
 
 
 def check_weights(sample_weight: npt.ArrayLike, n: int) -> Floats:

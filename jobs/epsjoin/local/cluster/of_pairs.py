@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
 from epsjoin.local.arguments import check_count, check_lengths
-from epsjoin.local.cluster.dbscan import Dbscan, check_weights, cluster_rows
+from epsjoin.local.cluster.batches import Dbscan, cluster_rows
+from epsjoin.local.cluster.dbscan import check_weights
 from epsjoin.local.graph import are_sorted, as_rows, check_rows
 from epsjoin.local.sweep.pairs import Pairs, RowPairs, check_pairs
 

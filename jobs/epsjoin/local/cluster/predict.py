@@ -9,7 +9,8 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Ints
 from epsjoin.kernels.cluster.density import EndPairs, find_nearest_cores
 from epsjoin.local.arguments import check_points
-from epsjoin.local.cluster.dbscan import Dbscan, check_dbscan
+from epsjoin.local.cluster.batches import Dbscan
+from epsjoin.local.cluster.dbscan import check_dbscan
 from epsjoin.local.join.arrays import iter_join
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.progress import ProgressArgument

@@ -37,7 +37,8 @@ from epsjoin.kernels.cluster.union_find import unite_all
 from epsjoin.kernels.cluster.update import NEW, STAYED, compare_pairs, is_sorted
 from epsjoin.kernels.ids import IdIndex, index_ids, rows_of
 from epsjoin.local.arguments import check_count, int_column
-from epsjoin.local.cluster.dbscan import Dbscan, check_dbscan
+from epsjoin.local.cluster.batches import Dbscan
+from epsjoin.local.cluster.dbscan import check_dbscan
 from epsjoin.local.sweep.pairs import Pairs, check_pair_columns
 from epsjoin.local.sweep.sweeping import Counters
 from epsjoin.vocabulary import NOISE

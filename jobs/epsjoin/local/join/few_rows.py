@@ -23,7 +23,7 @@ from epsjoin.local.metric import Metric
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import Counters, add_counts
 
-_MAX_WORK, _WORK_PER_CANDIDATE = 1 << 23, 24
+_MAX_WORK, _WORK_PER_CANDIDATE = 3 << 23, 24
 """Maximum work, beyond which a sweep is sooner; that of each candidate beside its coordinates."""
 _MAX_ORDERED = 1 << 12
 """Maximum number of rows that are put in order: a sweep has a grid, too."""

@@ -23,6 +23,7 @@ eps-join can be used; and none where a tree is cheaper.
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -50,15 +51,22 @@ from epsjoin.local.plan.product import ProductPlan
 from epsjoin.local.progress import Progress, ProgressArgument
 from epsjoin.local.sweep.sweeping import add_counts
 
-_FEW_ROWS, _FEW_COMPARISONS = 64, 1 << 16
+_FEW_ROWS, _FEW_COMPARISONS = 64, 100_000
 """Number of queries or points, and of comparisons, up to which each query is compared with each point: a tree
 would take longer to grow."""
+_MANY_DIMENSIONS, _FEW_OF_TWO_TABLES = 8, 1 << 18
+"""Number of comparisons up to which it is in so many dimensions, where boxes leave few points out; not among
+points themselves, which a tree finds sooner than others."""
 
 _SHORT_LIST = 8
 """Number of neighbours up to which so few comparisons are: longer lists change more often in a scan."""
 
 _MAX_TERMS_AT_ONCE = 1 << 26
 """Maximum number of coordinates that a scan compares in one call: tenths of a second."""
+
+_FEW_DIMENSIONS = 6
+"""Number of dimensions up to which a tree leaves most points out: no sample has to show whether a scan costs
+less."""
 
 _SAMPLE_QUERIES = 192
 """Number of queries that show what the tree costs."""
@@ -115,7 +123,7 @@ def fill_lists(
     points = np.asarray(points, np.float64)
     queries = points if is_one else np.asarray(queries, np.float64)
     search = _Search(queries, points, itself, lists, metric, options)
-    if _are_few(len(rows), len(points), lists.ids.shape[1], metric):
+    if _are_few(len(rows), points, lists.ids.shape[1], metric, is_one):
         search.scan(rows)
     else:
         search.run(rows)
@@ -147,11 +155,13 @@ class _Copies(NamedTuple):
     of: Ints
 
 
-def _are_few(n_queries: int, n_points: int, k: int, metric: Metric) -> bool:
+def _are_few(n_queries: int, points: Floats, k: int, metric: Metric, is_one: bool) -> bool:
     """Whether a scan is sooner than a tree: not for long lists, nor by a formula that is no sum over axes."""
     if n_queries <= _FEW_ROWS:
         return True
-    is_few = n_points <= _FEW_ROWS or (n_queries * n_points <= _FEW_COMPARISONS and k <= _SHORT_LIST)
+    n, d = points.shape
+    most = _FEW_COMPARISONS if is_one or d < _MANY_DIMENSIONS else _FEW_OF_TWO_TABLES
+    is_few = n <= _FEW_ROWS or (n_queries * n <= most and k <= _SHORT_LIST)
     return is_few and metric.decision(math.inf).metric in BY_AXIS
 
 
@@ -176,8 +186,17 @@ class _Search:
         self.metric, self.options, self.k = metric, options, lists.ids.shape[1]
         self.decision = metric.decision(math.inf)
         self.is_own = queries is points and are_row_numbers(itself)
-        self.random = np.random.default_rng(0)
-        self.joins = Joins(queries, points, self.is_own, lists, metric, options, self.random)
+
+    @cached_property
+    def random(self) -> np.random.Generator:
+        """Draws samples."""
+        return np.random.default_rng(0)
+
+    @cached_property
+    def joins(self) -> Joins:
+        """The joins of the open queries."""
+        of = self.queries, self.points, self.is_own, self.lists, self.metric, self.options
+        return Joins(*of, self.random)
 
     def run(self, rows: Ints) -> None:
         """Find the k nearest of these queries."""
@@ -198,6 +217,9 @@ class _Search:
     def search_or_join(self, tree: PointTree, rows: Ints) -> None:
         """Find the k nearest of these queries by the tree, by joins or by a scan."""
         n, per_query = len(self.points), 0.0
+        if self.points.shape[1] <= _FEW_DIMENSIONS and not self.may_join(len(rows)):
+            self.search(tree, rows, self.options.progress)
+            return
         kept = np.sort(tree.names) if len(tree.names) < n else None
         while len(rows) > _SAMPLE_QUERIES:
             is_sampled = np.zeros(len(rows), np.bool_)
@@ -215,6 +237,11 @@ class _Search:
             self.scan(rows)
         elif len(rows):
             self.search(tree, rows, self.options.progress)
+
+    def may_join(self, n_queries: int) -> bool:
+        """Whether a join costs less if the tree compares all points with each query."""
+        most = work_of(SCAN_FRACTION * len(self.points), self.points.shape[1])
+        return is_worth_it(n_queries, 1.0, most, 0.0)
 
     def split_copies(self, tree: PointTree, rows: Ints) -> tuple[Ints, _Copies]:
         """Split off queries that find what others find: surplus points, but for one of each value.

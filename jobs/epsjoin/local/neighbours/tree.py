@@ -28,6 +28,8 @@ _QUERIES_AT_ONCE = 4096
 
 _MIN_SHARED = 5
 """In the plane, queries share boxes from so many neighbours on: with fewer, it costs as much as it saves."""
+_MIN_SHARED_NEIGHBOURS = 1 << 12
+"""And if points times neighbours are more than this: in a small tree a query looks at few boxes by itself."""
 _POINTS_PER_QUERY = 2
 """And if no more points come to each query: with more, the bounds that queries give one another are wide."""
 
@@ -185,6 +187,7 @@ class PointTree(NamedTuple):
             and self.boxes.places.shape[1] == 2
             and _MIN_SHARED <= k <= MAX_IN_ORDER
             and k < n <= _POINTS_PER_QUERY * len(rows)
+            and n * k > _MIN_SHARED_NEIGHBOURS
             and not lists.sizes[rows].any()
         )
 

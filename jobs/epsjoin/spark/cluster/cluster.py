@@ -13,7 +13,7 @@ from epsjoin.local.plan.sizes import points_that_map
 from epsjoin.spark.cluster.from_pairs import MAX_ON_DRIVER, cluster_pairs, count_roles
 from epsjoin.spark.cluster.on_driver import cluster_on_driver, fits_driver
 from epsjoin.spark.job import Job
-from epsjoin.spark.join.pairs import PAIRS
+from epsjoin.spark.join.stored_pairs import stored_pairs
 from epsjoin.spark.rows import Rows, StoredRows
 from epsjoin.spark.stored import StoredSlice
 from epsjoin.spark.write import write_files
@@ -59,17 +59,3 @@ def run(job: Job) -> dict[str, float]:
         f"{counters['border']:,.0f} border, {counters['noise']:,.0f} noise"
     )
     return {**counters, "min_pts": job.params.min_pts}
-
-
-def stored_pairs(job: Job, pairs: Slice) -> StoredRows:
-    """The rows of a slice of the table ``pairs``, in splits of whole files.
-
-    A file holds the pairs of one part. If several tasks read it, each would return the points of the part to
-    the driver again.
-
-    Raises
-    ------
-    TableError
-        There is no slice, or it has another fingerprint.
-    """
-    return StoredRows.of(job, pairs, PAIRS, whole_files=True)

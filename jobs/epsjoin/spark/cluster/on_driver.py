@@ -14,7 +14,7 @@ from epsjoin.kernels.ids import IdIndex, index_ids
 from epsjoin.lake.arrow import pair_columns
 from epsjoin.lake.parquet import File
 from epsjoin.lake.phases import timed
-from epsjoin.local.cluster.dbscan import cluster_rows
+from epsjoin.local.cluster.batches import cluster_rows
 from epsjoin.local.cluster.positions import check_ids, indexed_positions_of
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import check_n_jobs
@@ -39,7 +39,7 @@ _PAIR_BYTES = 16
 
 def fits_driver(n_points: int, n_pairs: int, min_pts: int) -> bool:
     """Whether the driver clusters the points by itself."""
-    waiting = min(n_pairs, n_points * max(0, min_pts - 2))  # see epsjoin.local.cluster.dbscan
+    waiting = min(n_pairs, n_points * max(0, min_pts - 2))  # see epsjoin.local.cluster.batches
     held = _POINT_BYTES * n_points + _PAIR_BYTES * waiting
     return n_pairs <= MAX_PAIRS and held <= MAX_ON_DRIVER_BYTES
 

@@ -16,10 +16,10 @@ from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.local.metric import get_metric
 from epsjoin.pipeline import joined_table
-from epsjoin.spark.cluster.cluster import stored_pairs
 from epsjoin.spark.cluster.from_pairs import CLUSTERS
 from epsjoin.spark.job import Job
 from epsjoin.spark.join.pairs import PAIRS
+from epsjoin.spark.join.stored_pairs import stored_pairs
 from epsjoin.spark.neighbours.on_driver import (
     MAX_ON_DRIVER_BYTES,
     DriverInputs,
