@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 import sklearn.cluster
 import sklearn.neighbors
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import check_estimator
 
+import epsjoin
 from epsjoin.errors import ArgumentError
 from epsjoin.sklearn import (
     DBSCAN,
@@ -77,6 +79,22 @@ def test_hdbscan__takes_an_eps_below_which_nothing_splits():
     points = [[0.0], [1.0], [4.0], [5.0], [20.0], [21.0]]
     for eps, labels in ((0.0, [0, 0, 1, 1, 2, 2]), (4.0, [0, 0, 0, 0, 1, 1])):
         assert HDBSCAN(2, 1, cluster_selection_epsilon=eps).fit_predict(points).tolist() == labels
+
+
+@pytest.mark.parametrize("how", [{}, {"min_samples": 3, "alpha": 0.5, "metric": "manhattan"}], ids=str)
+def test_hdbscan__predicts_as_the_function_does_by_its_own_parameters(how):
+    points, asked = POINTS[:, :2].copy(), POINTS[:40, :2] + 0.01
+    points[3], asked[:2] = np.nan, [[np.inf, 1.0], [np.nan, 1.0]]
+    estimator = HDBSCAN(**how, n_jobs=2).fit(points)
+    estimator.set_params(min_samples=7, alpha=2.0, metric="chebyshev")  # it stays as it was fitted
+    found, kept = estimator.predict(asked), np.delete(points, 3, axis=0)
+    clusters = epsjoin.hdbscan(kept, **how)
+    given_ = {"min_samples": 5, **how}
+    expected = epsjoin.predict_hdbscan(asked[2:], kept, clusters, **given_)
+    assert found.tolist() == [-2, -3, *expected.labels.tolist()]
+    assert len(set(found.tolist())) > 4
+    with pytest.raises(NotFittedError):
+        HDBSCAN().predict(asked)
 
 
 @pytest.mark.parametrize("made", [np.inf, -np.inf, np.nan])

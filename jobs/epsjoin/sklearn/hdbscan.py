@@ -16,7 +16,8 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats
 from epsjoin.local.arguments import as_number
 from epsjoin.local.cluster.hdbscan import hdbscan
-from epsjoin.sklearn.parameters import MetricParameters
+from epsjoin.local.cluster.predict_hdbscan import predict_hdbscan
+from epsjoin.sklearn.parameters import Asked, MetricParameters
 
 _INFINITE, _MISSING = -2, -3
 """Labels of points that no cluster is looked for."""
@@ -139,9 +140,8 @@ class HDBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
                 f"store_centers must be None, centroid, medoid or both, not {self.store_centers!r}"
             )
         points = self._new_points(X, least=2, is_finite=False)
-        is_missing = np.isnan(points).any(axis=1)
-        is_finite = np.isfinite(points).all(axis=1)
-        self._unusual = np.where(is_missing, _MISSING, np.where(is_finite, 0, _INFINITE))
+        self._unusual = _unusual(points)
+        is_missing, is_finite = self._unusual == _MISSING, self._unusual == 0
         values = points[is_finite]
         found = hdbscan(
             values,
@@ -155,7 +155,8 @@ class HDBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
             allow_single_cluster=self.allow_single_cluster,
             n_jobs=self._n_jobs(),
         )
-        self._found = found
+        self._found, self._clustered, self._fitted_alpha = found, values, self.alpha
+        self._fitted_samples = self.min_cluster_size if self.min_samples is None else self.min_samples
         self.labels_ = self._of_all(found.labels)
         self.probabilities_ = np.where(is_missing, np.nan, 0.0)
         self.probabilities_[is_finite] = found.probability
@@ -199,6 +200,40 @@ class HDBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
             raise ArgumentError(f"cut_distance must be a finite number above 0, not {cut_distance!r}")
         return self._of_all(self._found.labels_at(cut_distance, min_cluster_size))
 
+    def predict(self, X: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """Tell to which cluster new points belong; scikit-learn's estimator has no such method.
+
+        Parameters
+        ----------
+        X : (m, n_features) array of numbers; not modified.
+
+        Returns
+        -------
+        (m,) int64, the cluster of each point, see :func:`epsjoin.predict_hdbscan`; -1, -2 and -3 as in
+        ``labels_``. The clusters stay as they are.
+
+        Raises
+        ------
+        ArgumentError
+            The metric is not defined for a point.
+        ValueError, TypeError
+            scikit-learn's own checks refuse X, or the estimator is not fitted.
+        """
+        points = self._asked_points(X, is_finite=False)
+        unusual = _unusual(points)
+        is_finite = unusual == 0
+        if is_finite.any():
+            unusual[is_finite] = predict_hdbscan(
+                points[is_finite],
+                self._clustered,
+                self._found,
+                self._fitted_samples,
+                self._fitted_metric,
+                alpha=self._fitted_alpha,
+                n_jobs=self._n_jobs(),
+            ).labels
+        return unusual
+
     def _of_all(self, labels: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The labels of finite points and of those that are not."""
         found = self._unusual.copy()
@@ -219,3 +254,9 @@ class HDBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
 
         how = {"metric": self.metric, "reduce_func": sums, **(self.metric_params or {})}
         return int(np.argmin(np.concatenate(list(pairwise_distances_chunked(points, **how)))))
+
+
+def _unusual(points: Asked) -> npt.NDArray[np.int64]:
+    """The labels of points that are not finite, 0 for all others."""
+    is_missing, is_finite = np.isnan(points).any(axis=1), np.isfinite(points).all(axis=1)
+    return np.where(is_missing, _MISSING, np.where(is_finite, 0, _INFINITE))

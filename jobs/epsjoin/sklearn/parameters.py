@@ -93,10 +93,10 @@ class MetricParameters:
         self._fitted_metric = self._metric()
         return as_numbers(validate_data(self, X, ensure_min_samples=least, ensure_all_finite=is_finite))
 
-    def _asked_points(self, X: npt.ArrayLike) -> Asked:
-        """Check points that a fitted estimator is asked about."""
+    def _asked_points(self, X: npt.ArrayLike, *, is_finite: bool = True) -> Asked:
+        """Check points, perhaps all finite, that a fitted estimator is asked about."""
         check_is_fitted(self)
-        return as_numbers(validate_data(self, X, reset=False))
+        return as_numbers(validate_data(self, X, reset=False, ensure_all_finite=is_finite))
 
     def _asked_or_none(self, X: npt.ArrayLike | None) -> Asked | None:
         """As :meth:`_asked_points`; None stands for the points that were fitted."""

@@ -19,7 +19,7 @@ from sklearn.utils import shuffle
 import epsjoin
 from epsjoin.errors import ArgumentError
 from epsjoin.local.cluster import hdbscan, spanning
-from epsjoin.local.cluster.hdbscan import mutual_reachability_tree
+from epsjoin.local.cluster.hdbscan import core_distances, mutual_reachability_tree
 from oracles import examples
 from oracles import hdbscan as twin
 from oracles.spanning_tree import prim
@@ -50,7 +50,8 @@ def test_tree__has_the_weights_of_prims(metric, n, has_ties, min_samples, alpha,
     (name, p), random = metric, np.random.default_rng(seed)
     points = random.integers(1, 7, (n, 2)).astype(float) if has_ties else random.random((n, 2)) + 0.1
     min_samples = min(min_samples, n)
-    of = points, min_samples, epsjoin.get_metric(name, p or None)
+    chosen = epsjoin.get_metric(name, p or None)
+    of = points, core_distances(points, min_samples, chosen), chosen
     with mock.patch.multiple(hdbscan, _FEW_ROWS=way[0], _MAX_COMPARED=way[1]):
         tree = mutual_reachability_tree(*of, alpha=alpha)
     with mock.patch.multiple(hdbscan, _FEW_ROWS=way[0]), mock.patch.object(spanning, "_AT_ONCE", 100):
@@ -71,7 +72,8 @@ def test_tree__by_boxes_is_given_up_where_these_tell_little_apart(monkeypatch, d
     points, dense = np.random.default_rng(0).random((2100, d)), hdbscan.span_by_pairs
     called = []
     monkeypatch.setattr(hdbscan, "span_by_pairs", lambda *of: called.append(of) or dense(*of))
-    mutual_reachability_tree(points, 5, epsjoin.get_metric("euclidean"))
+    core = core_distances(points, 5, epsjoin.get_metric("euclidean"))
+    mutual_reachability_tree(points, core, epsjoin.get_metric("euclidean"))
     assert bool(called) == is_given_up
 
 
@@ -89,10 +91,11 @@ def test_tree__ends_by_an_interrupt_while_a_kernel_searches(monkeypatch, few_row
     """By boxes, and by all pairs."""
     points, euclidean = np.random.default_rng(0).random((40_000, 8)), epsjoin.get_metric("euclidean")
     monkeypatch.setattr(hdbscan, "_FEW_ROWS", few_rows)
-    mutual_reachability_tree(points[:600], 1, euclidean)  # kernels are compiled
+    core = np.zeros(len(points))
+    mutual_reachability_tree(points[:600], core[:600], euclidean)  # kernels are compiled
     threading.Timer(0.1, signal.pthread_kill, (threading.get_ident(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
-        mutual_reachability_tree(points, 1, euclidean)
+        mutual_reachability_tree(points, core, euclidean)
 
 
 @examples(60)

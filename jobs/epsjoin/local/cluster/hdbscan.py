@@ -34,7 +34,7 @@ from epsjoin.kernels.cluster.condense import Condensed, condense, link
 from epsjoin.kernels.cluster.union_find import forest
 from epsjoin.kernels.distances import BY_AXIS
 from epsjoin.local.arguments import as_number, check_choice, check_count, check_points
-from epsjoin.local.cluster.selection import Selection, choose_clusters, in_single_cluster
+from epsjoin.local.cluster.selection import Selection, choose_clusters, density_of_single_cluster
 from epsjoin.local.cluster.spanning import span_by_boxes, span_by_pairs
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.neighbours.knn import k_distance
@@ -69,6 +69,27 @@ class SpanningTree(NamedTuple):
     weight: Floats
 
 
+class Lives(NamedTuple):
+    """The densities between which clusters live, in the order of their labels; made by :func:`hdbscan`.
+
+    A density is 1 / distance, infinite at distance 0.
+
+    Parameters
+    ----------
+    birth : (n_clusters,) float64. Points that are connected to a cluster at a higher density belong to it.
+    end : (n_clusters,) float64, the density at which its last points fall out.
+
+    Examples
+    --------
+    >>> lives = hdbscan([[0.0], [0.1], [0.3], [5.0], [5.5], [6.5]], 3, min_samples=1).lives
+    >>> (1 / lives.birth).round(3).tolist(), (1 / lives.end).round(3).tolist()
+    ([4.7, 4.7], [0.2, 1.0])
+    """
+
+    birth: Floats
+    end: Floats
+
+
 class Hdbscan(NamedTuple):
     """Clusters of points, in the order of the points; made by :func:`hdbscan`.
 
@@ -82,12 +103,16 @@ class Hdbscan(NamedTuple):
     outlier_score : (n,) float64, from 0 to 1, whichever clusters were taken: 0 for a point that is as deep in
         its cluster as any, near 1 for one that falls out where the cluster has points far denser. With
         distances of 0 in the cluster, 1 for whoever falls out before.
+    core_distance : (n,) float64, the core distance of each point.
+    lives : the densities between which each cluster lives.
     """
 
     labels: Ints
     probability: Floats
     tree: SpanningTree
     outlier_score: Floats
+    core_distance: Floats
+    lives: Lives
 
     def labels_at(self, eps: float, min_cluster_size: int = 5) -> Ints:
         """Find the clusters of one density, those of DBSCAN without its border points.
@@ -127,7 +152,8 @@ class Hdbscan(NamedTuple):
         return _number(home)
 
 
-_NO_TREE = SpanningTree(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+_NOTHING = np.empty(0)
+_NO_TREE = SpanningTree(np.empty(0, np.int64), np.empty(0, np.int64), _NOTHING)
 
 
 def hdbscan(
@@ -177,6 +203,7 @@ def hdbscan(
 
     See Also
     --------
+    predict_hdbscan : new points into these clusters.
     dbscan : clusters of one density.
 
     Notes
@@ -201,25 +228,44 @@ def hdbscan(
     how = _check_selection(
         cluster_selection_epsilon, max_cluster_size, cluster_selection_method, allow_single_cluster
     )
-    scale = as_number(alpha)
-    if not 0.0 < scale < math.inf:
-        raise ArgumentError(f"alpha must be a finite number above 0, not {alpha!r}")
+    scale = check_alpha(alpha)
     check_n_jobs(n_jobs)
     chosen = get_metric(metric)
     values = check_points("points", points)
     chosen.check(values, "points")
     if not len(values):
-        return Hdbscan(np.empty(0, np.int64), np.empty(0), _NO_TREE, np.empty(0))
+        labels = np.empty(0, np.int64)
+        return Hdbscan(labels, _NOTHING, _NO_TREE, _NOTHING, _NOTHING, Lives(_NOTHING, _NOTHING))
     if samples > len(values):
         name = "min_cluster_size, without min_samples," if min_samples is None else "min_samples"
         raise ArgumentError(f"{name} must be at most the number of points, {len(values)}, not {samples}")
-    spanning = mutual_reachability_tree(values, samples, chosen, alpha=scale, n_jobs=n_jobs)
+    core = core_distances(values, samples, chosen, n_jobs=n_jobs)
+    spanning = mutual_reachability_tree(values, core, chosen, alpha=scale)
     tree = condense(*link(spanning.left, spanning.right), spanning.weight, least)
     taken = choose_clusters(tree, how)
-    home = _homes(tree, taken)
+    home, birth = _homes(tree, taken), tree.birth
     if taken[0]:
-        home[~in_single_cluster(tree, how.eps)] = NOISE
-    return Hdbscan(_number(home), _probabilities(tree, home), spanning, _outlier_scores(tree))
+        least_density = density_of_single_cluster(tree, how.eps)
+        home[tree.at < least_density] = NOISE
+        birth = np.array([np.nextafter(least_density, 0.0)])  # points of this density are in it
+    labels, end = _number(home), _ends(tree)
+    of_label = home[_first_rows(labels)]
+    lives = Lives(birth[of_label], end[of_label])
+    return Hdbscan(labels, _probabilities(tree, home, end), spanning, _outlier_scores(tree), core, lives)
+
+
+def check_alpha(alpha: object) -> float:
+    """Return the number by which distances are divided.
+
+    Raises
+    ------
+    ArgumentError
+        It is no finite number above 0.
+    """
+    scale = as_number(alpha)
+    if not 0.0 < scale < math.inf:
+        raise ArgumentError(f"alpha must be a finite number above 0, not {alpha!r}")
+    return scale
 
 
 def _check_selection(eps: float, max_size: int | None, method: str, allow_single: bool) -> Selection:
@@ -232,19 +278,30 @@ def _check_selection(eps: float, max_size: int | None, method: str, allow_single
     return Selection(reach, max_size, method, bool(allow_single))
 
 
+def core_distances(points: Floats, min_samples: int, metric: Metric, *, n_jobs: int | None = 1) -> Floats:
+    """Find the distance of each point to its ``min_samples``-th nearest, itself included.
+
+    Parameters
+    ----------
+    points : (n, d) float64, for which the metric is defined.
+    min_samples, metric, n_jobs : see :func:`hdbscan`.
+    """
+    if min_samples == 1:
+        return np.zeros(len(points))
+    return k_distance(points, min_samples - 1, metric, n_jobs=n_jobs)
+
+
 def mutual_reachability_tree(
-    points: Floats, min_samples: int, metric: Metric, *, alpha: float = 1.0, n_jobs: int | None = 1
+    points: Floats, core: Floats, metric: Metric, *, alpha: float = 1.0
 ) -> SpanningTree:
     """Find the minimum spanning tree of points under mutual reachability.
 
     Parameters
     ----------
     points : (n, d) float64, at least one, for which the metric is defined.
-    min_samples : see :func:`hdbscan`.
-    metric, alpha, n_jobs : see :func:`hdbscan`.
+    core : (n,) float64, their core distances.
+    metric, alpha : see :func:`hdbscan`.
     """
-    n = len(points)
-    core = np.zeros(n) if min_samples == 1 else k_distance(points, min_samples - 1, metric, n_jobs=n_jobs)
     left, right, weight = _span(points, core, alpha, metric)
     order = np.lexsort((right, left, weight))
     return SpanningTree(left[order], right[order], weight[order])
@@ -281,18 +338,33 @@ def _number(home: Ints) -> Ints:
     return labels
 
 
-def _probabilities(tree: Condensed, home: Ints) -> Floats:
+def _first_rows(labels: Ints) -> Ints:
+    """The smallest row of each cluster, in the order of its label."""
+    clusters, first = np.unique(labels, return_index=True)
+    return first[clusters >= 0]
+
+
+def _ends(tree: Condensed) -> Floats:
+    """The largest density at which a point falls out of each cluster, or at which it splits."""
+    end = np.zeros(len(tree.parent))
+    np.maximum.at(end, tree.cluster, tree.at)
+    np.maximum.at(end, tree.parent[1:], tree.birth[1:])
+    return end
+
+
+def _probabilities(tree: Condensed, home: Ints, end: Floats) -> Floats:
     """The density at which a point falls out of its cluster, by the largest at which one falls out of it."""
-    longest = np.zeros(len(tree.parent))
-    np.maximum.at(longest, tree.cluster, tree.at)
-    np.maximum.at(longest, tree.parent[1:], tree.birth[1:])
     probability = np.zeros(len(home))
     inside = np.flatnonzero(home >= 0)
-    most = longest[home[inside]]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        fraction = np.minimum(tree.at[inside], most) / most
-    probability[inside] = np.where(np.isfinite(most) & (most > 0.0), fraction, 1.0)
+    probability[inside] = strength(tree.at[inside], end[home[inside]])
     return probability
+
+
+def strength(density: Floats, end: Floats) -> Floats:
+    """How long points stay in a cluster, relative to the point that stays longest; arrays of one length."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        fraction = np.minimum(density, end) / end
+    return np.where(np.isfinite(end) & (end > 0.0), fraction, 1.0)
 
 
 def _outlier_scores(tree: Condensed) -> Floats:

@@ -98,15 +98,14 @@ def _topmost(tree: Condensed, cluster: int) -> int:
     return cluster
 
 
-def in_single_cluster(tree: Condensed, eps: float) -> Bools:
-    """Tell which points belong to the first cluster where it is the only one: the densest, or all within eps.
+def density_of_single_cluster(tree: Condensed, eps: float) -> float:
+    """The density at which points belong to the first cluster where it is the only one: that of eps.
 
     Without an eps, as dense as the densest that falls out of it, or as where it splits.
     """
     if eps > 0.0:
-        return tree.at >= 1.0 / eps
-    densest = np.concatenate((tree.at[tree.cluster == 0], tree.birth[tree.parent == 0])).max()
-    return np.asarray(tree.at >= densest)
+        return 1.0 / eps
+    return float(np.concatenate((tree.at[tree.cluster == 0], tree.birth[tree.parent == 0])).max())
 
 
 def _lasting(end: Floats, begin: Floats) -> Floats:
