@@ -112,6 +112,7 @@ CHAPTERS = (
             "spark.bestmatch_join",
             "spark.value_window",
             "spark.dbscan",
+            "spark.dbscan_pairs",
             "spark.outliers",
             "spark.knn_join",
             "spark.tree_join",

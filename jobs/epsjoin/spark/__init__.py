@@ -12,6 +12,7 @@ from epsjoin.errors import needing_extra
 
 if TYPE_CHECKING:
     from epsjoin.spark.bestmatch.frames import bestmatch_join
+    from epsjoin.spark.cluster.of_pairs import dbscan_pairs
     from epsjoin.spark.differences import snapshot_diff
     from epsjoin.spark.epsilon.frames import estimate, fit_epsilon
     from epsjoin.spark.frames import dbscan, knn_join, outliers, similarity_join
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 _HOMES = {
     "bestmatch.frames": "bestmatch_join",
+    "cluster.of_pairs": "dbscan_pairs",
     "differences": "snapshot_diff",
     "epsilon.frames": "estimate fit_epsilon",
     "frames": "dbscan knn_join outliers similarity_join",
@@ -38,6 +40,7 @@ __all__ = [
     "as_of",
     "bestmatch_join",
     "dbscan",
+    "dbscan_pairs",
     "estimate",
     "fit_epsilon",
     "history",
