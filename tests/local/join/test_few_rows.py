@@ -130,6 +130,13 @@ def test_other_joins__of_few_rows_find_the_same_as_by_a_sweep():
     assert list(iter_self_join(points[:3], 1e-9)) == []
 
 
+@pytest.mark.parametrize("p", [1.0, 1.5])
+def test_degree__of_few_rows_decides_where_the_square_of_eps_is_infinite(p):
+    points, metric = [[0.0, 0.0], [1e199, 0.0], [1e200, 1e200]], get_metric("minkowski", p=p)
+    assert degree(points, 2e199, metric).tolist() == [2, 2, 1]
+    assert degree(points[:1], 2e199, metric, right=points[1:]).tolist() == [1]
+
+
 def test_self_join__of_few_rows_has_room_for_all_pairs():
     points = np.random.default_rng(0).random((300, 2))
     points[:, 0] *= 10

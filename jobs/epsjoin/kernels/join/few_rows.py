@@ -162,7 +162,7 @@ def count_few(
                 if values[j] <= near.bound:
                     other = points.order[begin + j]
                     if decide(decision, queries.points, row, points.points, other) < 0.0:
-                        values[j] = np.inf
+                        values[j] = np.nan  # no bound holds, even where that of a huge eps is infinite
         for j in range(size):
             is_near = values[j] <= near.bound
             of_query += is_near
