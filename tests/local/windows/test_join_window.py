@@ -100,6 +100,16 @@ def test_join_window__that_has_emptied_takes_rows_of_other_columns() -> None:
         assert len(window.push(np.zeros((n, d)), np.arange(n)).left) == n * (n - 1) // 2
 
 
+@pytest.mark.parametrize("columns", [1, 2])
+def test_join_window__keeps_its_rows_when_no_rows_of_other_columns_come(columns: int) -> None:
+    window = JoinWindow(1.0, 3)
+    window.push(np.arange(60.0).reshape(-1, columns) * 9, np.arange(60 // columns))
+    window.push(np.zeros((0, 3)), [])
+    window.push(np.zeros((1, columns)), [100])
+    window.push(np.zeros((0, 3)), [])  # the many rows leave, and their room is given back
+    assert rows(window.push(np.ones((1, columns)) / 2, [101])) == [(100, 101, 0.5 * columns**0.5)]
+
+
 def test_join_window__gives_the_room_of_a_large_batch_back_when_it_has_left() -> None:
     window = JoinWindow(1e-9, 2)
     window.push(np.random.default_rng(0).random((10_000, 2)), np.arange(10_000))

@@ -69,7 +69,8 @@ class _Buffer:
         is_full = self._end + len(new.ids) > len(self._room.ids)
         if is_full or not len(kept.ids) or len(self._room.ids) > _MOST_ROOM * n:
             size = 2 * n  # so that each row is moved once on average
-            self._room = _Rows(np.empty((size, new.points.shape[1])), np.empty(size, np.int64))
+            columns = (kept if len(kept.ids) else new).points.shape[1]  # no rows may have any number of them
+            self._room = _Rows(np.empty((size, columns)), np.empty(size, np.int64))
             self._begin = self._end = 0
             self._put(kept)
         self._put(new)
