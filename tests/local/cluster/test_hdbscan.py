@@ -240,6 +240,28 @@ def test_hdbscan__takes_no_cluster_that_is_split_off_below_an_eps(
     assert found.labels.tolist() == renumbered(np.array(expected))
 
 
+@pytest.mark.parametrize("gap", [7.0, 93.0, 49.0])  # 1 / (1 / gap) is gap, less, and more
+def test_hdbscan__compares_the_very_distance_at_which_a_cluster_is_split_off_with_an_eps(gap):
+    points = np.array([0, 1, 2, 2 + gap, 3 + gap, 4 + gap, 5000, 5001, 5002])[:, None]
+    n_clusters = [
+        epsjoin.hdbscan(points, 3, 1, cluster_selection_epsilon=eps).labels.max() + 1
+        for eps in (np.nextafter(gap, 0.0), gap, np.nextafter(gap, np.inf))
+    ]
+    assert n_clusters == [3, 3, 2]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(("scale", "alpha"), [(4e-309, 1.0), (1e307, 0.1)])
+def test_hdbscan__takes_points_whose_densities_are_at_the_ends_of_float64(scale, alpha):
+    points = np.array([0.0, 0.4, 0.8, 4.4, 4.8, 5.2, 15.0])[:, None] * scale
+    found = epsjoin.hdbscan(points, 3, 1, "chebyshev", alpha=alpha, allow_single_cluster=True)
+    assert found.labels[-1] == -1
+    assert found.labels[:-1].min() == 0
+    asked = points + 0.1 * scale
+    predicted = epsjoin.predict_hdbscan(asked, points, found, 1, "chebyshev", alpha=alpha)
+    np.testing.assert_array_equal(predicted.labels, found.labels)
+
+
 def test_hdbscan__keeps_points_at_one_place_together():
     points = np.repeat([[0.0], [1.0], [9.0]], [8, 8, 1], axis=0)
     found = epsjoin.hdbscan(points, min_cluster_size=4)

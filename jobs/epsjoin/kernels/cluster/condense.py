@@ -20,6 +20,7 @@ class Condensed(NamedTuple):
     at : (n,) float64, the density (1 / distance) at which it does.
     parent : (c,) int64, the cluster that each cluster was split from, -1 for the first; parents come first.
     birth : (c,) float64, the density at which it was split from it, 0 for the first.
+    split_at : (c,) float64, the distance at which it was, infinite for the first: 1 / birth is rounded twice.
     size : (c,) int64, points of each cluster at its birth.
     """
 
@@ -27,6 +28,7 @@ class Condensed(NamedTuple):
     at: Floats
     parent: Ints
     birth: Floats
+    split_at: Floats
     size: Ints
 
 
@@ -75,7 +77,7 @@ def condense(children: Ints, size: Ints, weight: Floats, least: int) -> Condense
     """
     n = weight.size + 1
     cluster, at = np.zeros(n, np.int64), np.zeros(n)
-    parent, birth, sizes = np.full(n, -1), np.zeros(n), np.full(n, n)
+    parent, birth, split_at, sizes = np.full(n, -1), np.zeros(n), np.full(n, np.inf), np.full(n, n)
     n_clusters = 1
     nodes, homes, falls = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
     nodes[0], homes[0], falls[0] = 2 * n - 2, 0, -1.0
@@ -108,8 +110,10 @@ def condense(children: Ints, size: Ints, weight: Floats, least: int) -> Condense
                 if size[piece] < least:
                     falls[waiting] = density
                 elif n_large > 1:
-                    parent[n_clusters], birth[n_clusters], sizes[n_clusters] = home, density, size[piece]
+                    parent[n_clusters], sizes[n_clusters] = home, size[piece]
+                    birth[n_clusters], split_at[n_clusters] = density, distance
                     homes[waiting] = n_clusters
                     n_clusters += 1
         waiting = end
-    return Condensed(cluster, at, parent[:n_clusters], birth[:n_clusters], sizes[:n_clusters])
+    clusters = parent[:n_clusters], birth[:n_clusters], split_at[:n_clusters], sizes[:n_clusters]
+    return Condensed(cluster, at, *clusters)

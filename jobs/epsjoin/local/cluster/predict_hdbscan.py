@@ -112,7 +112,7 @@ def predict_hdbscan(
     if not len(clusters.lives.birth) or not len(asked):
         return Predicted(labels, probability)
     nearest, weight = _lightest_edges(asked, known, clusters.core_distance, samples, chosen, scale, n_jobs)
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         density = 1.0 / weight
     label = clusters.labels[nearest]
     is_in = label != NOISE
@@ -142,7 +142,8 @@ def _lightest_edges(
             some = slice(begin, begin + step)
             near = knn_join(asked[rows[some]], known, k, metric, n_jobs=n_jobs)
             own = near.distance[:, min_samples - 2] if min_samples > 1 else np.zeros(len(near.distance))
-            reach = near.distance / alpha
+            with np.errstate(over="ignore"):
+                reach = near.distance / alpha
             edges = np.maximum(np.maximum(reach, core[near.neighbour]), own[:, np.newaxis])
             lightest = edges.argmin(axis=1)[:, np.newaxis]  # the first: the nearest, then the smallest row
             nearest[rows[some]] = np.take_along_axis(near.neighbour, lightest, axis=1)[:, 0]

@@ -48,14 +48,7 @@ def choose_clusters(tree: Condensed, how: Selection) -> Bools:
 
 def _most_stable(tree: Condensed, how: Selection) -> Bools:
     """Whether each cluster is taken by the excess of mass, from the last split up; none below another."""
-    n_clusters = len(tree.parent)
-    size, split = tree.size.copy(), np.arange(1, n_clusters)
-    lasted = _lasting(tree.birth[split], tree.birth[tree.parent[split]]) * tree.size[split]
-    homes = np.concatenate((tree.cluster, tree.parent[split]))
-    terms = np.concatenate((_lasting(tree.at, tree.birth[tree.cluster]), lasted))
-    order = np.lexsort((terms, homes))  # a sum depends on the order of its terms: not on that of the rows
-    stability = np.zeros(n_clusters)
-    np.add.at(stability, homes[order], terms[order])
+    n_clusters, size, stability = len(tree.parent), tree.size.copy(), _stabilities(tree)
     size[0] = tree.size[tree.parent == 0].sum()  # as scikit-learn counts: without points that fall out before
     taken, of_parts = np.ones(n_clusters, np.bool_), [list[float]() for _ in range(n_clusters)]
     for cluster in range(n_clusters - 1, -1, -1):
@@ -74,16 +67,26 @@ def _most_stable(tree: Condensed, how: Selection) -> Bools:
     return taken & ~has_taken_above
 
 
+def _stabilities(tree: Condensed) -> Floats:
+    """How long the points of each cluster stay in it, added up."""
+    split, stability = np.arange(1, len(tree.parent)), np.zeros(len(tree.parent))
+    with np.errstate(over="ignore"):  # at distances next to the smallest of float64
+        lasted = _lasting(tree.birth[split], tree.birth[tree.parent[split]]) * tree.size[split]
+        homes = np.concatenate((tree.cluster, tree.parent[split]))
+        terms = np.concatenate((_lasting(tree.at, tree.birth[tree.cluster]), lasted))
+        order = np.lexsort((terms, homes))  # a sum depends on the order of its terms: not on that of the rows
+        np.add.at(stability, homes[order], terms[order])
+    return stability
+
+
 def _not_below(tree: Condensed, taken: Bools, how: Selection) -> Bools:
     """Replace clusters that were split off below eps by the first above that was not, or by the topmost."""
-    with np.errstate(divide="ignore"):
-        split_at = 1.0 / tree.birth  # a distance; infinite for the first cluster
     chosen = np.zeros(len(taken), np.bool_)
     for cluster in np.flatnonzero(taken):
         at = int(cluster)
-        if split_at[at] < how.eps:
+        if tree.split_at[at] < how.eps:
             at = int(tree.parent[at])
-            while at > 0 and split_at[at] <= how.eps:
+            while at > 0 and tree.split_at[at] <= how.eps:
                 at = int(tree.parent[at])
             if at == 0 and not how.allow_single:
                 at = _topmost(tree, int(cluster))
