@@ -100,7 +100,7 @@ def _climb(cluster: Cluster, eps: float, allow_single: bool) -> Cluster:
         if above is None or (above.above is None and not allow_single):
             return cluster
         cluster = above
-        if cluster.above is None or 1.0 / cluster.birth > eps:
+        if cluster.above is None or 1.0 / cluster.birth >= eps:
             return cluster
 
 

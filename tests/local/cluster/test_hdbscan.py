@@ -250,6 +250,16 @@ def test_hdbscan__compares_the_very_distance_at_which_a_cluster_is_split_off_wit
     assert n_clusters == [3, 3, 2]
 
 
+@pytest.mark.parametrize("method", ["eom", "leaf"])
+def test_hdbscan__takes_no_cluster_beside_a_part_of_it_that_was_split_off_at_exactly_an_eps(method):
+    # from the left: one that falls out, then two groups 8 apart, of which the second has two parts 4 apart
+    points = np.array([-9, 0, 1, 2, 10, 11, 12, 16, 17, 18, 500, 501, 502])[:, None]
+    how = {"cluster_selection_method": method, "cluster_selection_epsilon": 8.0}
+    found = epsjoin.hdbscan(points, 3, 1, **how)
+    assert found.labels.tolist() == [-1, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2]
+    assert found.lives.birth.tolist() == [1 / 8, 1 / 8, 1 / 482]
+
+
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize(("scale", "alpha"), [(4e-309, 1.0), (1e307, 0.1)])
 def test_hdbscan__takes_points_whose_densities_are_at_the_ends_of_float64(scale, alpha):

@@ -1,6 +1,8 @@
 """Which clusters of a condensed tree are taken: those that last longest, or its leaves; none below an eps.
 
-The rules are those of scikit-learn's HDBSCAN, special cases included.
+The rules are those of scikit-learn's HDBSCAN, special cases included. Departure: a cluster that was split off
+at exactly the eps is taken for those below it, too, as it is where it was chosen itself. There it is passed
+by, so that the one above may be taken beside another of its parts.
 
 References
 ----------
@@ -86,7 +88,7 @@ def _not_below(tree: Condensed, taken: Bools, how: Selection) -> Bools:
         at = int(cluster)
         if tree.split_at[at] < how.eps:
             at = int(tree.parent[at])
-            while at > 0 and tree.split_at[at] <= how.eps:
+            while at > 0 and tree.split_at[at] < how.eps:
                 at = int(tree.parent[at])
             if at == 0 and not how.allow_single:
                 at = _topmost(tree, int(cluster))
