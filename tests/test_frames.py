@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -88,6 +90,41 @@ def test_join_frames__of_two_kinds_has_the_kind_of_the_left_one():
     mirrored = epsjoin.join_frames(polars.DataFrame(others.to_pydict()), FRAME, eps=0.05, columns=["x", "y"])
     assert isinstance(mirrored, polars.DataFrame)
     assert sorted(mirrored["right_id"].to_list()) == sorted(listed(found["left_id"]))
+
+
+TIMES = [datetime(2026, 1, 1, hour, tzinfo=UTC) for hour in range(20)]
+IDS = {
+    "times of a zone": TIMES,
+    "dates": [date(2026, 1, 1 + number) for number in range(20)],
+    "integers and nulls": [None, *range(2**60, 2**60 + 19)],
+    "integers": list(range(2**60, 2**60 + 20)),
+    "decimals": [Decimal(number) / 4 for number in range(20)],
+    "lists": [[number] for number in range(20)],
+    "structs": [{"number": number} for number in range(20)],
+}
+
+
+@pytest.mark.parametrize("ids", IDS.values(), ids=IDS.keys())
+@pytest.mark.parametrize("of", ["pandas", "polars", "pyarrow"])
+@pytest.mark.parametrize("into", ["pandas", "polars", "pyarrow"])
+def test_frames__ids_of_another_kind_stay_as_they_are(into, of, ids):
+    given = pd.array(ids, dtype="Int64") if of == "pandas" and None in ids else ids
+    columns = {"id": given, "x": XY[:20, 0], "y": XY[:20, 1]}
+    make = {"pandas": pd.DataFrame, "polars": partial(polars.DataFrame, strict=False), "pyarrow": pa.table}
+    left = make[into]({**columns, "id": list(range(20))})
+    found = epsjoin.knn_frames(left, make[of](columns), 2, columns=["x", "y"], id="id")
+    assert isinstance(found, type(left))
+    expected = [ids[row] for row in epsjoin.knn_join(XY[:20], XY[:20], 2).neighbour.reshape(-1)]
+    right = found["right_id"].to_pylist() if into == "pyarrow" else found["right_id"].to_list()
+    assert [None if each is pd.NA else each for each in right] == expected
+
+
+@pytest.mark.filterwarnings("error")  # of an overflow
+@pytest.mark.parametrize("k", [np.uint8(255), np.int8(127)])
+def test_knn_frames__take_a_short_integer_for_k(k):
+    frame = pd.DataFrame({"x": np.arange(300.0)})
+    found = epsjoin.knn_frames(frame, k=k, columns=["x"])
+    assert found["nth"].tolist() == list(range(1, int(k) + 1)) * 300
 
 
 def test_pandas__an_index_of_several_levels_gives_tuples():
@@ -210,6 +247,12 @@ VECTORS = polars.DataFrame(
         ),
         (FRAME, {"columns": ["x", "x"]}, "columns names a column twice: x, x"),
         (FRAME, {"columns": [["x", "y"]]}, r"left must have one column \['x', 'y'\]"),
+        (FRAME, {"columns": np.array("x")}, "columns must be the name of a column, or a list of names"),
+        (FRAME, {"columns": [FRAME["x"], FRAME["y"]]}, "left must have one column Series; its columns are"),
+        (FRAME, {"id": FRAME["name"]}, "left must have one column Series; its columns are name, x, y"),
+        (FRAME, {"id": np.arange(60)}, "left must have one column ndarray"),
+        (FRAME, {"eps": [[1.0], [1.0, 2.0]]}, "eps must have rows of one length"),
+        (FRAME, {"weights": [[1.0], [1.0, 2.0]]}, "weights must have rows of one length"),
     ],
 )
 def test_join_frames__refuses(frame, how, says):

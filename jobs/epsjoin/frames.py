@@ -7,6 +7,7 @@ hands out an Arrow stream, is read by pyarrow.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from epsjoin.errors import ArgumentError, needing_extra
 from epsjoin.kernels.arrays import Ints
-from epsjoin.local.arguments import check_choice, check_points, unrounded
+from epsjoin.local.arguments import as_array, check_choice, check_points, unrounded
 from epsjoin.local.join.arrays import join, self_join
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.neighbours.knn import knn_join
@@ -138,7 +139,8 @@ def join_frames(
     check_choice("how", how, HOW)
     kind, left = _kind_of("left", left)
     chosen, columns = get_metric(metric), _list_columns(columns)
-    width = max(2 if chosen.full_turn else 1, np.size(eps), 1 if weights is None else np.size(weights))
+    width = max(2 if chosen.full_turn else 1, as_array("eps", eps).size)
+    width = max(width, 1 if weights is None else as_array("weights", weights).size)
     points = _coordinates("left", left, columns, width)
     other = None
     if id is not None:
@@ -155,7 +157,7 @@ def join_frames(
     else:
         pairs = join(points, other, eps, metric, **shared)
     ids = _ids(kind, "left", left, id, pairs.left), _ids(other_kind, "right", right, id, pairs.right)
-    return _make(kind, ids, {"distance": pairs.distance})
+    return _make(kind, (ids[0], _of_kind(kind, other_kind, ids[1])), {"distance": pairs.distance})
 
 
 def knn_frames(
@@ -209,12 +211,13 @@ def knn_frames(
         other_kind, points = _kind_of("points", points)
         asked, others = _of_one_width(asked, _coordinates("points", points, columns))
         found = knn_join(asked, others, k, metric, n_jobs=n_jobs)
-    rows, nth = np.repeat(np.arange(len(asked)), k), np.tile(np.arange(1, k + 1), len(asked))
+    rows, nth = (places.reshape(-1) for places in np.indices(found.neighbour.shape))
     ids = (
         _ids(kind, "queries", queries, id, rows),
         _ids(other_kind, "points", points, id, found.neighbour.reshape(-1)),
     )
-    return _make(kind, ids, {"distance": found.distance.reshape(-1), "nth": nth})
+    columns_of_pairs = {"distance": found.distance.reshape(-1), "nth": nth + 1}
+    return _make(kind, (ids[0], _of_kind(kind, other_kind, ids[1])), columns_of_pairs)
 
 
 def _kind_of(name: str, frame: Any) -> tuple[_Kind, Any]:
@@ -240,7 +243,7 @@ def _list_columns(given: str | Iterable[Any]) -> str | list[Any]:
     """The names of columns of coordinates, which may be no texts, or the one name of a column of vectors."""
     if isinstance(given, str):
         return given
-    if not isinstance(given, Iterable):
+    if not isinstance(given, Iterable) or (isinstance(given, np.ndarray) and not given.ndim):
         raise ArgumentError(f"columns must be the name of a column, or a list of names, not {given!r}")
     if not (names := list(given)):
         raise ArgumentError("columns must name at least one column")
@@ -261,11 +264,11 @@ def _coordinates(name: str, frame: Any, columns: str | list[Any], width: int = 1
                 f"{name}, column {columns!r}, must have vectors of one length, none of them missing"
             ) from error
         return made.reshape(-1, 1) if made.ndim == 1 else made
-    if any(columns.count(column) > 1 for column in columns):
-        raise ArgumentError(f"columns names a column twice: {', '.join(map(str, columns))}")
     values = []
-    for column in columns:
+    for place, column in enumerate(columns):
         of_column = _values(name, frame, column)
+        if column in columns[:place]:
+            raise ArgumentError(f"columns names a column twice: {', '.join(map(str, columns))}")
         if of_column.ndim > 1:
             raise ArgumentError(
                 f"{name}, column {column!r}, must be numbers, not vectors; give a column of vectors alone, "
@@ -293,10 +296,15 @@ def _of_one_width(one: NDArray[Any], other: NDArray[Any]) -> tuple[NDArray[Any],
 
 def _column(name: str, frame: Any, column: str) -> Any:
     names = getattr(frame, "column_names", None)  # of Arrow; the others' columns are names
-    known = list(frame.columns if names is None else names)
-    if known.count(column) != 1:
-        listed = ", ".join(map(str, known))
-        raise ArgumentError(f"{name} must have one column {column!r}; its columns are {listed}")
+    known = Counter(frame.columns if names is None else names)
+    try:
+        is_one = known[column] == 1
+    except (TypeError, ValueError):  # what has no hash, as arrays and columns themselves, names none
+        is_one = False
+    if not is_one:
+        asked = type(column).__name__ if hasattr(column, "__array__") else repr(column)
+        listed = ", ".join(map(str, known.elements()))
+        raise ArgumentError(f"{name} must have one column {asked}; its columns are {listed}")
     return frame[column]
 
 
@@ -304,6 +312,23 @@ def _ids(kind: _Kind, name: str, frame: Any, column: str | None, rows: Ints) -> 
     if column is not None:
         return kind.take(_column(name, frame, column), rows)
     return kind.take(frame.index, rows) if kind.package == "pandas" else rows
+
+
+def _of_kind(kind: _Kind, other: _Kind, ids: Any) -> Any:
+    """The ids of one kind of frames for another kind, which would round or refuse some of them."""
+    if kind is other or kind.package == "polars" or isinstance(ids, np.ndarray):
+        return ids
+    if kind.package == "pandas":
+        n_null = ids.null_count() if other.package == "polars" else ids.null_count
+        if not n_null and (plain := np.asarray(ids)).ndim == 1 and plain.dtype.kind in "fiub":
+            return plain
+    elif other.package == "pandas":
+        return ids
+    if other.package == "polars":
+        with needing_extra("a frame of pandas or Arrow with such ids of polars"):
+            import pyarrow  # noqa: F401 - so that polars does not say in its own words that it is missing
+        ids = ids.to_arrow()
+    return ids.to_pandas(integer_object_nulls=True) if kind.package == "pandas" else ids
 
 
 def _make(kind: _Kind, ids: tuple[Any, Any], others: dict[str, NDArray[Any]]) -> Any:
