@@ -314,6 +314,11 @@ def test_hdbscan__of_few_points_is_noise():
         ({"alpha": 0.0}, "alpha must be a finite number above 0, not 0.0"),
         ({"alpha": "1"}, "alpha must be a finite number above 0, not '1'"),
         ({"cluster_selection_method": "all"}, "cluster_selection_method must be one of eom, leaf, not 'all'"),
+        (
+            {"allow_single_cluster": np.array([True, False])},
+            r"allow_single_cluster must be True or False, not array\(",
+        ),
+        ({"allow_single_cluster": "no"}, "allow_single_cluster must be True or False, not 'no'"),
         ({"min_samples": 0}, "min_samples must be a whole number, at least 1, not 0"),
         ({"min_cluster_size": 4}, "min_cluster_size, without min_samples, must be at most .* 3, not 4"),
         ({"min_samples": 4}, "min_samples must be at most the number of points, 3, not 4"),

@@ -178,6 +178,7 @@ PAIRS, CLUSTERS = self_join(POINTS, 1.0, ids=IDS), dbscan(POINTS, 1.0, 2)
         ({"ids_before": [4, 5, 6, 8]}, r"pairs_before have \(6, 7\), of which ids_before lack one"),
         ({"pairs_now": PAIRS._replace(right=PAIRS.right[:1])}, "must be equally long"),
         ({"clusters": dbscan(POINTS, 1.0, 2, sample_weight=[1.0] * 4)}, "without sample weights"),
+        ({"counters": []}, r"counters must be a dictionary, to which counts are added, not \[\]"),
     ],
 )
 def test_update_clusters__refuse_with_a_sentence(changed, says):

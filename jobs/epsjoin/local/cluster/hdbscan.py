@@ -275,6 +275,8 @@ def _check_selection(eps: float, max_size: int | None, method: str, allow_single
     check_choice("cluster_selection_method", method, _METHODS)
     if max_size is not None:
         max_size = check_count("max_cluster_size", max_size)
+    if not isinstance(allow_single, (bool, np.bool_)):
+        raise ArgumentError(f"allow_single_cluster must be True or False, not {allow_single!r}")
     return Selection(reach, max_size, method, bool(allow_single))
 
 

@@ -40,7 +40,7 @@ from epsjoin.local.arguments import check_count, int_column
 from epsjoin.local.cluster.batches import Dbscan
 from epsjoin.local.cluster.dbscan import check_dbscan
 from epsjoin.local.sweep.pairs import Pairs, check_pair_columns
-from epsjoin.local.sweep.sweeping import Counters
+from epsjoin.local.sweep.sweeping import Counters, add_counts, check_counters
 from epsjoin.vocabulary import NOISE
 
 
@@ -100,7 +100,7 @@ def update_clusters(
     >>> update_clusters(dbscan(before, 1.0, 2), *pairs, [4, 5, 6, 7], [4, 5, 7], 2).labels.tolist()
     [0, 0, -1]
     """
-    min_pts = check_count("min_pts", min_pts)
+    min_pts, counted = check_count("min_pts", min_pts), check_counters(counters)
     old_ids, new_ids = (
         _check_ids(f"ids_{at}", ids) for at, ids in (("before", ids_before), ("now", ids_now))
     )
@@ -152,9 +152,7 @@ def update_clusters(
         "borders": looks,
         "border_pairs": asked,
     }
-    if counters is not None:
-        for name, which in work.items():
-            counters[name] = counters.get(name, 0) + int(which.sum())
+    add_counts(counted, **{name: int(which.sum()) for name, which in work.items()})
     return Dbscan(number_clusters(parent, is_core, home), is_core, degree)
 
 
