@@ -89,6 +89,7 @@ NOTHING = Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
         (Pairs([0, 1, 0], [1, 2, 1], [1.0] * 3), 3, r"the pair \(0, 1\) comes twice"),
         (Pairs([0], [1, 2], [1.0]), 3, "equally long, not left 1, right 2"),
         ([(0, 1)], 2, "batches of Pairs, not tuple"),
+        (None, 2, "batches of Pairs, not NoneType"),
         (NOTHING, -1, "n must be"),
     ],
 )

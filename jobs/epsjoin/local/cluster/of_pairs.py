@@ -80,7 +80,8 @@ def _checked(pairs: Pairs | RowPairs | Iterable[Pairs], n: int) -> Iterator[Pair
         check_lengths(left=left, right=right)
         yield _check(Pairs(left.astype(np.int64), right.astype(np.int64), np.zeros(len(left))), n)
         return
-    for batch in [pairs] if isinstance(pairs, Pairs) else pairs:
+    is_one = isinstance(pairs, Pairs) or not hasattr(pairs, "__iter__")  # what is no batch is refused below
+    for batch in [pairs] if is_one else pairs:
         if not isinstance(batch, Pairs):
             raise ArgumentError(
                 f"pairs must be Pairs, RowPairs or batches of Pairs, not {type(batch).__name__}"
