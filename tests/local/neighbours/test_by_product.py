@@ -95,6 +95,21 @@ def test_product_search__of_most_points_makes_each_product_once(kind, metric, n,
     assert once <= work.products <= once + n * len(asked)
 
 
+@examples(40)
+@given(st.sampled_from([0, 5]), st.integers(1, 8), SEEDS)
+def test_product_search__is_the_definition_where_squares_underflow(m, k, seed):
+    random = np.random.default_rng(seed)
+    rows = random.normal(size=(150, 32)) * 10.0 ** random.uniform(-162, -160, (150, 1))
+    everyone, lists = np.arange(150), make_lists(150, k, np.zeros)
+    space = any_space(rows, "euclidean", m, seed)._replace(radius=2.0**-500)
+    of = everyone, lists, space, get_metric("euclidean")
+    search_by_product(rows, rows, everyone, *of).run(1, False)
+    sort_nearest(np.arange(151) * k, lists.ids.reshape(-1), lists.distances.reshape(-1))
+    neighbours, distances = nearest(rows, rows, k, "euclidean", everyone)
+    np.testing.assert_array_equal(lists.distances, distances)
+    np.testing.assert_array_equal(lists.ids, neighbours)
+
+
 def test_product_search__shows_how_far_it_is_and_makes_its_arrays_as_it_is_told():
     rows, shown, made = features(1100, 32, 3), [], []
 

@@ -44,6 +44,8 @@ ROWS_AT_ONCE = 1024
 """Number of rows that are in float64 at once."""
 _UNIT, _UNIT_64 = 2.0**-24, 2.0**-53
 _MIN_NORMAL = 2.0**-126
+_MIN_DISTANCE = 1e-150
+"""The distance below which a computed one may be less than the true one, such as 0: squares underflow."""
 _TAU = 2.0**-10
 _SHORTER = 1.01
 """More than |w| over |g|: errors are relative to the former."""
@@ -193,7 +195,10 @@ def farthest(space: FilterSpace, metric: Metric, eps: float) -> float:
 
 def reaches(space: FilterSpace, metric: Metric, distances: Floats) -> Floats:
     """As :func:`reach`, for many thresholds."""
-    embedded = cosine_chord(distances) if metric.name == "cosine" else axis_difference(distances)
+    if metric.name == "cosine":
+        embedded = cosine_chord(distances)
+    else:
+        embedded = axis_difference(np.maximum(distances, _MIN_DISTANCE))
     rounded = embedded * ((1.0 + 2 * len(space.centre) * _UNIT_64) / space.radius)
     rounded += 2.0 * space.size * _MIN_NORMAL + 2.0 * math.sqrt(space.size * _MIN_NORMAL)
     return rounded
