@@ -147,6 +147,8 @@ def test_predict_hdbscan__of_nothing_or_into_nothing_is_noise():
     clusters = epsjoin.hdbscan([[0.0], [1.0]], 2)
     assert epsjoin.predict_hdbscan([[0.5], [1.0]], [[0.0], [1.0]], clusters, 2).labels.tolist() == [-1, -1]
     assert epsjoin.predict_hdbscan(np.empty((0, 1)), [[0.0], [1.0]], clusters, 2).labels.tolist() == []
+    nobody = np.empty((0, 1))
+    assert epsjoin.predict_hdbscan([[0.5]], nobody, epsjoin.hdbscan(nobody, 5), 5).labels.tolist() == [-1]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -103,7 +104,8 @@ def predict_hdbscan(
         raise ArgumentError(
             f"new_points must have as many columns as points, {known.shape[1]}, not {asked.shape[1]}"
         )
-    samples, scale = check_count("min_samples", min_samples, most=max(1, len(known))), check_alpha(alpha)
+    most = len(known) or math.inf  # of no points hdbscan takes any number, too
+    samples, scale = check_count("min_samples", min_samples, most=most), check_alpha(alpha)
     check_n_jobs(n_jobs)
     chosen = get_metric(metric)
     chosen.check(known, "points")
