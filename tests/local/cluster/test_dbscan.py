@@ -213,13 +213,17 @@ def test_dbscan__keeps_to_a_budget_of_pairs():
         ({"metric": "hamming"}, "unknown metric 'hamming'"),
         (
             {"sample_weight": [1.0]},
-            r"sample_weight must be one number per point, 2, not float64 of shape \(1,\)",
+            r"sample_weight must be one number per point, 2, .* not float64 of shape \(1,\)",
         ),
         ({"sample_weight": ["a", "b"]}, "sample_weight must be one number per point"),
         ({"sample_weight": [1.0, np.inf]}, "sample_weight must be finite numbers"),
         ({"sample_weight": [1.0, np.nan]}, "sample_weight must be finite numbers"),
+        ({"sample_weight": [1e308, 1e308]}, "sample_weight must be finite numbers with a finite sum"),
+        ({"sample_weight": [1, 2**53 + 1]}, "sample_weight must be integers that float64 can hold"),
+        ({"sample_weight": np.ones(2, np.longdouble)}, "one number per point, 2, of at most 64 bits"),
     ],
 )
+@pytest.mark.filterwarnings("error")
 def test_dbscan__refuses(options, says):
     with pytest.raises(ArgumentError, match=says):
         dbscan(**{"points": [[0.0], [1.0]], "eps": 1.0, "min_pts": 2, **options})

@@ -14,6 +14,7 @@ from epsjoin.local.arguments import (
     check_lengths,
     check_points,
     int_column,
+    is_rounded,
 )
 from epsjoin.local.cluster.batches import Dbscan, cluster_rows
 from epsjoin.local.join.arrays import iter_self_join
@@ -152,14 +153,20 @@ def check_weights(sample_weight: npt.ArrayLike, n: int) -> Floats:
     Raises
     ------
     ArgumentError
-        They are not one finite number for each of ``n`` points, or their sum is not finite.
+        They are not one finite number for each of ``n`` points, or integers that float64 would round, or
+        their sum is not finite.
     """
-    weight = as_array("sample_weight", sample_weight)
-    if weight.shape != (n,) or weight.dtype.kind not in "fiub":
+    given = as_array("sample_weight", sample_weight)
+    if given.shape != (n,) or given.dtype.kind not in "fiub" or given.dtype.itemsize > 8:
         raise ArgumentError(
-            f"sample_weight must be one number per point, {n}, not {weight.dtype} of shape {weight.shape}"
+            f"sample_weight must be one number per point, {n}, of at most 64 bits, "
+            f"not {given.dtype} of shape {given.shape}"
         )
-    weight = weight.astype(np.float64)
-    if not np.isfinite(np.abs(weight).sum()):
+    weight = given.astype(np.float64)
+    if given.dtype.kind in "iu" and is_rounded(given, weight).any():
+        raise ArgumentError("sample_weight must be integers that float64 can hold, or floats")
+    with np.errstate(over="ignore"):
+        total = np.abs(weight).sum()
+    if not np.isfinite(total):
         raise ArgumentError("sample_weight must be finite numbers with a finite sum")
     return weight
