@@ -67,6 +67,17 @@ def test_tree__has_the_weights_of_prims(metric, n, has_ties, min_samples, alpha,
             joined[row] = joined[left]
 
 
+@pytest.mark.parametrize("alpha", [7.0, 1e150])
+def test_tree__is_the_same_either_way_where_distances_have_few_digits(alpha):
+    random, chosen = np.random.default_rng(0), epsjoin.get_metric("chebyshev")
+    of = random.integers(0, 8, (90, 2)) * 5e-324, np.zeros(90), chosen
+    trees = []
+    for most in (0, 512):
+        with mock.patch.multiple(hdbscan, _FEW_ROWS=most, _MAX_COMPARED=1.0):
+            trees.append([column.tolist() for column in mutual_reachability_tree(*of, alpha=alpha)])
+    assert trees[0] == trees[1]
+
+
 @pytest.mark.parametrize(("d", "is_given_up"), [(2, False), (30, True)])
 def test_tree__by_boxes_is_given_up_where_these_tell_little_apart(monkeypatch, d, is_given_up):
     points, dense = np.random.default_rng(0).random((2100, d)), hdbscan.span_by_pairs

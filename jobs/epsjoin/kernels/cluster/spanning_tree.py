@@ -19,6 +19,9 @@ from epsjoin.kernels.distances import BY_AXIS, EUCLIDEAN, Decision, decide
 from epsjoin.kernels.neighbours.boxes import DEPTH, BoxTree, child_gaps, leaf_room, leaf_values, shape_of
 from epsjoin.kernels.neighbours.tree import least_distance, reach
 
+_LEAST = 5e-324
+"""The smallest number: more than a distance / alpha is rounded by where a float64 has few digits."""
+
 
 class Forest(NamedTuple):
     """The components of n points, and what is known of the edges that leave them.
@@ -183,7 +186,7 @@ def grow_forest(
             continue
         if compared > most:
             return found, start, compared
-        limit = reach(metric, norm, lightest[mine] * alpha, least)
+        limit = reach(metric, norm, (lightest[mine] + _LEAST) * alpha, least)
         nodes[0] = 0
         gaps[0] = 0.0
         waiting = 1
@@ -222,6 +225,6 @@ def grow_forest(
                 if is_lighter(heavy, row, other, lightest[mine], low[mine], high[mine]):
                     lightest[mine], low[mine], high[mine] = heavy, min(row, other), max(row, other)
                     partner[row], reached[row] = other, heavy
-                    limit = reach(metric, norm, heavy * alpha, least)
+                    limit = reach(metric, norm, (heavy + _LEAST) * alpha, least)
         known[row] = lightest[mine]  # it has no lighter edge, now or when its component has grown
     return _end_round(forest, found), 0, compared
