@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import epsjoin
-from epsjoin import Pairs, RowPairs
+from epsjoin import KNearest, Pairs, RowPairs
 from epsjoin.errors import ArgumentError
 from oracles import examples
 from oracles.join import between, brute_force
@@ -64,6 +64,8 @@ def test_graph__of_nearest_neighbours_has_a_row_per_query():
     expected = {(0, 0): 0.6, (0, 1): 0.4, (1, 0): 8.0, (1, 2): 6.0}
     assert entries_of(epsjoin.as_graph(nearest, 3)) == expected
     assert entries_of(epsjoin.as_graph(nearest, 3, values="ones")) == dict.fromkeys(expected, 1.0)
+    as_lists = KNearest(*(column.tolist() for column in nearest))
+    assert entries_of(epsjoin.as_graph(as_lists, 3)) == expected
 
 
 @pytest.mark.parametrize(
@@ -93,6 +95,10 @@ def test_graph__refuses_what_is_none(pairs, n, values, says):
         (Pairs(np.zeros(1), np.ones(1), np.ones(1)), "left must be a one-dimensional array of int64"),
         (RowPairs(np.zeros(2, np.int32), np.ones(1, np.int32)), "equally long, not left 2, right 1"),
         ((np.zeros(1, int), np.ones(1, int), np.ones(1)), "must be Pairs, RowPairs or KNearest, not tuple"),
+        (KNearest([0, 1], [1.0, 1.0]), r"a column for each neighbour, not the shapes \(2,\) and \(2,\)"),
+        (KNearest([[0], [1]], [[1.0]]), r"not the shapes \(2, 1\) and \(1, 1\)"),
+        (KNearest([[0.0]], [[1.0]]), "each row of neighbour must be a one-dimensional array of int64"),
+        (KNearest([[0]], [["far"]]), "each row of distance must be a one-dimensional array of numbers"),
     ],
 )
 def test_graph__refuses_columns_that_no_join_has_made(found, says):

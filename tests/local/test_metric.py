@@ -121,6 +121,8 @@ def test_cosine__embeds_directions():
         (lambda: Metric("minkowski"), "minkowski needs a finite p of at least 1, not 0.0"),
         (lambda: Metric("minkowski", math.inf), "minkowski needs a finite p"),
         (lambda: Metric("cosine", 2.0), "p belongs to minkowski only, not to cosine"),
+        (lambda: Metric(["l2"]), r"unknown metric \['l2'\]"),
+        (lambda: Metric("minkowski", None), "minkowski needs a finite p of at least 1, not None"),
         (lambda: estimate(SQUARE, 0.1, cuts="x"), r"cuts must be epsjoin.Cuts\(...\) or None, not 'x'"),
         (lambda: estimate(SQUARE, 0.1, right_rows=9), "right_rows are those of right, which is not given"),
         (lambda: fit_epsilon(SQUARE, right_rows=9), "right_rows are those of right, which is not given"),

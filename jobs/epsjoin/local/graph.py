@@ -11,7 +11,14 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats
 from epsjoin.kernels.join.graph import count_lower_upper, fill_both_ends
 from epsjoin.kernels.join.sort_pairs import RowNumbers
-from epsjoin.local.arguments import check_choice, check_count, check_lengths, int_column
+from epsjoin.local.arguments import (
+    as_array,
+    check_choice,
+    check_count,
+    check_lengths,
+    distance_column,
+    int_column,
+)
 from epsjoin.local.neighbours.nearest import KNearest
 from epsjoin.local.sweep.pairs import Pairs, RowPairs, check_pairs, row_type
 
@@ -109,12 +116,19 @@ def as_rows(name: str, rows: RowNumbers) -> RowNumbers:
 
 
 def _of_nearest(found: KNearest, n: int, values: str) -> Graph:
-    q, k = found.neighbour.shape
-    columns = found.neighbour.reshape(-1)
+    neighbour, far = (as_array(name, values) for name, values in zip(found._fields, found, strict=True))
+    if neighbour.ndim != 2 or far.shape != neighbour.shape:
+        raise ArgumentError(
+            "neighbour and distance must have a row for each query and a column for each neighbour, not the "
+            f"shapes {neighbour.shape} and {far.shape}"
+        )
+    q, k = neighbour.shape
+    columns = int_column("each row of neighbour", neighbour.reshape(-1))
     check_rows("neighbour", columns, n)
-    order = np.argsort(found.neighbour, axis=1, kind="stable")
-    distance = np.take_along_axis(found.distance, order, axis=1).reshape(-1)
-    columns = np.take_along_axis(found.neighbour, order, axis=1).reshape(-1)
+    order = np.argsort(columns.reshape(q, k), axis=1, kind="stable")
+    far = distance_column("each row of distance", far.reshape(-1)).reshape(q, k)
+    distance = np.take_along_axis(far, order, axis=1).reshape(-1)
+    columns = np.take_along_axis(columns.reshape(q, k), order, axis=1).reshape(-1)
     return _graph(np.full(q, k), columns, distance if values == "distance" else np.empty(0), (q, n))
 
 

@@ -75,13 +75,15 @@ class Metric:
 
     def __post_init__(self) -> None:
         """Refuse what the kernels do not know: an alias, too, which :func:`get_metric` takes."""
-        if self.name not in METRICS:
+        if not isinstance(self.name, str) or self.name not in METRICS:
             raise ArgumentError(f"unknown metric {self.name!r}; known are {', '.join(METRICS)}")
+        power = as_number(self.p)
         if self.name != "minkowski":
-            if self.p != 0.0:
+            if power != 0.0:
                 raise ArgumentError(f"p belongs to minkowski only, not to {self.name}")
-        elif not 1.0 <= self.p < math.inf:
+        elif not 1.0 <= power < math.inf:
             raise ArgumentError(f"minkowski needs a finite p of at least 1, not {self.p!r}")
+        object.__setattr__(self, "p", power)
 
     @property
     def unit(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -37,6 +38,13 @@ def test_cuts__of_numpys_short_integers_are_those_of_pythons(kind):
         counts |= {"k": 1, "msl": 3}
     short = Cuts(kind, **{name: np.uint8(count) for name, count in counts.items()})
     assert repr(short) == repr(Cuts(kind, **counts))
+
+
+@pytest.mark.parametrize("name", ["replication_budget", "least_part_seconds"])
+def test_cuts__take_a_decimal_as_the_number_that_it_is(name):
+    points = np.random.default_rng(0).random((80, 2))
+    cuts = Cuts(n_parts=2, **{name: Decimal(2)})
+    assert found_pairs(self_join(points, 0.3, cuts=cuts)) == found_pairs(self_join(points, 0.3))
 
 
 def test_self_join__takes_a_view_with_steps_and_a_read_only_array():

@@ -87,6 +87,10 @@ class Cuts:
             raise ArgumentError(
                 f"replication_budget must be at least 1 row per point, not {self.replication_budget!r}"
             )
+        for name in ("least_part_seconds", "replication_budget"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, float)):  # such as a Decimal
+                object.__setattr__(self, name, as_number(value))
         check_choice("decisions", self.decisions, DECISIONS)
         self.split_rule()
 
