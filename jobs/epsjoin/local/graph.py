@@ -116,7 +116,7 @@ def as_rows(name: str, rows: RowNumbers) -> RowNumbers:
 
 
 def _of_nearest(found: KNearest, n: int, values: str) -> Graph:
-    neighbour, far = (as_array(name, values) for name, values in zip(found._fields, found, strict=True))
+    neighbour, far = (as_array(*named) for named in zip(found._fields, found, strict=True))
     if neighbour.ndim != 2 or far.shape != neighbour.shape:
         raise ArgumentError(
             "neighbour and distance must have a row for each query and a column for each neighbour, not the "
