@@ -95,7 +95,7 @@ def dbscan(
     weights : (d,) numbers of at least 0, the weights of the dimensions; see :func:`epsjoin.self_join`.
     sample_weight : (n,) finite numbers that may be 0 or negative; 1 by default. A point counts as often as
         its weight, also for itself. It is a core point if the weights within eps add up to at least
-        ``min_pts``.
+        ``min_pts``. Integers that float64 would round are refused.
     n_jobs : number of threads, 1 by default; -1 is one per processor. The result is the same for any number.
     progress : True draws a bar on stderr. A function is called with the fraction of the work that is done,
         from 0 to 1.
