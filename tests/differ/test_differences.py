@@ -292,6 +292,7 @@ def test_snapshot_diff__refuses_a_key_that_would_be_hidden_in_its_answer(name: s
         ({"key": "id", "near": {5: 2}}, "near: 5 is no name of a column, nor a pair of names"),
         ({"key": "id", "near": {"z": 2}}, "near: 'z' is no column that both snapshots have"),
         ({"key": "id", "columns": ["z"]}, "old has no column 'z'"),
+        ({"key": "id", "counters": []}, r"counters must be a dictionary, .* not \[\]"),
     ],
 )
 def test_snapshot_diff__refuses_wrong_arguments(arguments: dict[str, Any], sentence: str) -> None:

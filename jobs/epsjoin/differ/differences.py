@@ -175,6 +175,8 @@ def snapshot_diff(
         )
     if not 0 < as_number(memory_mb) < math.inf:
         raise ArgumentError(f"memory_mb must be a number above 0, not {memory_mb!r}")
+    if not isinstance(counters, (MutableMapping, type(None))):
+        raise ArgumentError(f"counters must be a dictionary, to which counts are added, not {counters!r}")
     if len(set(keys)) < len(keys):
         raise ArgumentError(f"key names a column twice: {', '.join(keys)}")
     distances = [*near.values()] if isinstance(near, Mapping) else [] if near is None else [near]
