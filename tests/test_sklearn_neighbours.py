@@ -73,6 +73,9 @@ def test_hdbscan__means_the_same_by_every_parameter(chosen):
 def test_hdbscan__without_clusters_has_no_centers():
     found = HDBSCAN(3, store_centers="both").fit([[0.0, 1.0], [2.0, 3.0], [9.0, 9.0]])
     assert found.centroids_.shape == found.medoids_.shape == (0, 2)
+    again = found.set_params(store_centers=None).fit(POINTS)
+    assert not hasattr(again, "centroids_")
+    assert not hasattr(again, "medoids_")
 
 
 def test_hdbscan__takes_an_eps_below_which_nothing_splits():

@@ -162,6 +162,8 @@ class HDBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
         self.probabilities_[is_finite] = found.probability
         self.outlier_scores_ = np.where(is_missing, np.nan, 1.0)
         self.outlier_scores_[is_finite] = found.outlier_score
+        for name in ("centroids_", "medoids_"):  # of a fit before
+            self.__dict__.pop(name, None)
         of_cluster = [found.labels == number for number in range(found.labels.max(initial=-1) + 1)]
         if self.store_centers in ("centroid", "both"):
             weighted = [
