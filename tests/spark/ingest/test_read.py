@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from epsjoin.errors import EpsjoinError
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.targets import target_of
 from epsjoin.spark.ingest.facts import FileFacts, facts_of
-from epsjoin.spark.ingest.read import SourceFile, make_reader
+from epsjoin.spark.ingest.read import SourceFile, make_reader, unreadable
 from epsjoin.spark.ingest.writer import Targets
 from epsjoin.spark.tasks import TaskReport
 from tests.spark.conftest import JobMaker
@@ -32,3 +33,21 @@ def test_read_file__digests_what_a_refused_file_has_left(
     assert facts.refused
     assert facts.n_bytes == len(content)
     assert facts.sha256 == hashlib.sha256(content.encode()).hexdigest()
+
+
+def test_read_file__says_of_a_file_that_it_cannot_open_what_to_do(make_job: JobMaker, tmp_path: Path) -> None:
+    """As where somebody has taken it away since it was listed."""
+    job = make_job(XY, path="a.csv")
+    targets = Targets(*(target_of(job.lake, Slice(table, job.run)) for table in Targets._fields))
+    gone = SourceFile(0, "a.csv", (tmp_path / "a.csv").as_uri(), may_be_empty=False)
+    with pytest.raises(EpsjoinError, match=r"^a\.csv cannot be read \(.*\); run ingest again$") as raised:
+        list(make_reader(job.lake.source, targets)(gone))
+    assert raised.value.exit_code == 1, "another try may help"
+
+
+def test_unreadable__names_the_one_who_can_mend_it() -> None:
+    told = str(unreadable("a.csv", PermissionError(13, "Permission denied", "/x/a.csv")))
+    assert told == (
+        "a.csv cannot be read ([Errno 13] Permission denied: '/x/a.csv'); let this user read it, then run "
+        "ingest again"
+    )

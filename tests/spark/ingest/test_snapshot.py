@@ -12,7 +12,7 @@ import pyarrow.fs as pafs
 import pytest
 
 from epsjoin.contracts.times import interval_of
-from epsjoin.errors import ArgumentError, DataRefusedError, NothingToDoError
+from epsjoin.errors import ArgumentError, DataRefusedError, EpsjoinError, NothingToDoError
 from epsjoin.spark.ingest import ingest, snapshot
 from epsjoin.spark.ingest.snapshot import find_snapshot
 from tests.spark.conftest import JobMaker
@@ -142,3 +142,18 @@ def test_find_snapshot__refuses_a_link_that_leads_nowhere(
     (tmp_path / "2023-06-05").symlink_to(folder / target)
     with pytest.raises(DataRefusedError, match="there is no file 2023-06-05, or it is a link that leads now"):
         find_snapshot(job)
+
+
+@pytest.mark.parametrize(("path", "what"), [("{date}.csv", "the snapshots' folder"), ("all", "the folder")])
+def test_find_snapshot__says_what_to_do_about_a_folder_that_it_may_not_read(
+    make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, what: str
+) -> None:
+    (tmp_path / "all").mkdir()
+
+    def forbid(folder: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(folder))  # the user of the tests may read any
+
+    monkeypatch.setattr(Path, "iterdir", forbid)
+    with pytest.raises(EpsjoinError, match=rf"^{what}.* cannot be read \(.*\); let this user") as raised:
+        find_snapshot(make_job(XY, path=path, interval="month"))
+    assert raised.value.exit_code == 1, "another try may help"

@@ -12,11 +12,10 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from epsjoin.contracts.sources import SourceContract
-from epsjoin.lake import uris
 from epsjoin.source.sections import Survey, can_be_divided, cut, merge_columns, survey
 from epsjoin.spark import tasks
 from epsjoin.spark.ingest.facts import Fact, FileFacts
-from epsjoin.spark.ingest.read import SourceFile, state_of
+from epsjoin.spark.ingest.read import SourceFile, open_source, state_of
 
 MIN_SECTION_BYTES = 32 << 20
 """Least number of bytes of a range; a smaller one is read in less time than a task takes to start."""
@@ -46,7 +45,7 @@ def divide(
         if (n := state.size // range_bytes) > 1
     }
     items = [
-        (files[index].uri, begin, end, source.format)
+        (files[index].name, files[index].uri, begin, end, source.format)
         for index, bounds in ranges.items()
         for begin, end in itertools.pairwise(bounds)
     ]
@@ -63,10 +62,9 @@ def divide(
     return divided
 
 
-def _survey(item: tuple[str, int, int, str]) -> Iterator[pa.RecordBatch]:
-    uri, begin, end, format_ = item
-    filesystem, path = uris.filesystem_of(uri)
-    with filesystem.open_input_file(path) as handle:
+def _survey(item: tuple[str, str, int, int, str]) -> Iterator[pa.RecordBatch]:
+    name, uri, begin, end, format_ = item
+    with open_source(name, uri) as (handle,):
         found = survey(lambda n, place: bytes(handle.read_at(n, place)), begin, end, format_)
     yield pa.record_batch({"survey": pa.array([json.dumps(found)])})
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import IO, NamedTuple, cast
 
@@ -10,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from epsjoin.contracts.sources import SourceContract
-from epsjoin.errors import DataRefusedError
+from epsjoin.errors import DataRefusedError, EpsjoinError, to_one_line
 from epsjoin.kernels.ids import spread_ids
 from epsjoin.lake import uris
 from epsjoin.source.batches import NOBODY, Batch, open_batches
@@ -84,6 +85,32 @@ def state_of(file: SourceFile) -> FileState:
     return FileState(info.size or 0, info.mtime_ns)
 
 
+def unreadable(what: str, error: OSError) -> EpsjoinError:
+    """Make the error that says what cannot be read, and what to do about it."""
+    remedy = "run ingest again"
+    if isinstance(error, PermissionError):
+        remedy = f"let this user read it, then {remedy}"
+    return EpsjoinError(f"{what} cannot be read ({to_one_line(error)}); {remedy}")
+
+
+@contextmanager
+def open_source(name: str, uri: str, n: int = 1) -> Iterator[list[pa.NativeFile]]:
+    """Open a file of the snapshot ``n`` times.
+
+    Raises
+    ------
+    EpsjoinError
+        It cannot be opened: this user may not read it, or it has gone since it was listed.
+    """
+    filesystem, path = uris.filesystem_of(uri)
+    with ExitStack() as handles:
+        try:
+            opened = [handles.enter_context(filesystem.open_input_file(path)) for _ in range(n)]
+        except OSError as error:
+            raise unreadable(name, error) from error
+        yield opened
+
+
 def read_file(file: SourceFile, into: Writer, aside: Ints | None = NOBODY) -> Iterator[Batch]:
     """Read a file or section: its points and refused records are written, the facts about it reported.
 
@@ -97,11 +124,10 @@ def read_file(file: SourceFile, into: Writer, aside: Ints | None = NOBODY) -> It
     ------
     The batches, of which the points and the refused records are written already.
     """
-    filesystem, path = uris.filesystem_of(file.uri)
     rows_read = rows_left_out = 0
     refused = None
     section = file.section
-    with filesystem.open_input_file(path) as handle, filesystem.open_input_file(path) as head:
+    with open_source(file.name, file.uri, 2) as (handle, head):
         stored = DigestedStream(cast("IO[bytes]", handle))
         is_digested = section is None or section.begin == 0
         is_seekable = into.source.format == "parquet"

@@ -13,6 +13,7 @@ import pyarrow.fs as pafs
 from epsjoin.contracts.times import interval_of
 from epsjoin.errors import ArgumentError, DataRefusedError, NothingToDoError
 from epsjoin.lake import slices, uris
+from epsjoin.spark.ingest.read import unreadable
 from epsjoin.spark.job import Job
 
 
@@ -35,6 +36,8 @@ def find_snapshot(job: Job) -> list[tuple[str, str]]:
         link that leads nowhere.
     ArgumentError
         The run's date is not the first day of an interval.
+    EpsjoinError
+        This user may not read the folder.
     """
     source = job.lake.source
     folder, _, leaf = source.path.rpartition("/")
@@ -54,6 +57,8 @@ def find_snapshot(job: Job) -> list[tuple[str, str]]:
     except FileNotFoundError as error:
         where = "" if is_uri or folder.startswith("/") else f" below {job.project}"
         raise DataRefusedError(f"the snapshots' folder {folder} does not exist{where}") from error
+    except PermissionError as error:
+        raise unreadable(f"the snapshots' folder {folder}", error) from error
     before, _, after = (unquote(leaf) if is_uri else leaf).partition("{date}")
     pattern = re.compile(re.escape(before) + r"(\d{4}-\d{2}-\d{2})" + re.escape(after))
     dated = sorted(
@@ -123,7 +128,10 @@ def _list_files(uri: str, name: str) -> list[tuple[str, str]]:
     if info.type == pafs.FileType.File:
         return [(name, uri)]
     if info.type == pafs.FileType.Directory:
-        inside = _entries(filesystem, path)
+        try:
+            inside = _entries(filesystem, path)
+        except PermissionError as error:
+            raise unreadable(f"the folder {name}", error) from error
         seen = [entry for entry in inside if not entry.base_name.startswith(("_", "."))]
         odd = sorted((entry for entry in seen if not entry.is_file), key=lambda entry: entry.base_name)
         if odd:
