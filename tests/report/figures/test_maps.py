@@ -1,6 +1,7 @@
 """Maps: colours, names, degrees and legend, wherever the points lie."""
 
 import dataclasses
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -70,6 +71,16 @@ def test_draw_map__reads_no_name_as_a_formula(example: Findings) -> None:
     assert "$\\frac$  " in figure.to_svg(
         maps.draw_map(dataclasses.replace(example, largest_clusters=[row])), "x", "y"
     )
+
+
+def test_draw_map__warns_of_no_character_that_its_font_lacks(example: Findings) -> None:
+    row = {**example.largest_clusters[0], "label": "\N{SLICE OF PIZZA} 日本"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        fig = maps.draw_map(dataclasses.replace(example, largest_clusters=[row]))
+        assert row["label"] in figure.to_svg(fig, "x", "y"), "the reader's fonts may have it"
+        figure.to_png(fig)
+        assert figure.measure_line(row["label"]) > 0
 
 
 def test_draw_map__keeps_what_lies_across_180_degrees_together(example: Findings) -> None:

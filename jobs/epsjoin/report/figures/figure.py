@@ -10,7 +10,9 @@ from __future__ import annotations
 import io
 import re
 import textwrap
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, TypeVar
 from xml.etree import ElementTree
@@ -94,12 +96,24 @@ Plot = Callable[[FindingsT], Figure]
 """A function that draws one figure of a run."""
 
 
+@contextmanager
+def styled() -> Iterator[None]:
+    """Draw in the style of this module, whatever the user's Matplotlib settings are.
+
+    Names of records may have characters that no font of Matplotlib's has, such as emoji. The SVG keeps them
+    as text, which the reader's fonts draw, and a PNG has a box for each: nobody is warned of either.
+    """
+    with mpl.rc_context(STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"Glyph \d+ .* missing from font", category=UserWarning)
+        yield
+
+
 def use_style(plot: Plot[FindingsT]) -> Plot[FindingsT]:
-    """Make a plot draw in the style of this module, whatever the user's Matplotlib settings are."""
+    """Make a plot draw as :func:`styled`."""
 
     @wraps(plot)
     def draw(findings: FindingsT) -> Figure:
-        with mpl.rc_context(STYLE):
+        with styled():
             return plot(findings)
 
     return draw
@@ -123,7 +137,7 @@ def to_svg(fig: Figure, name: str, label: str) -> str:
     halo in the colour of the page around texts whose id contains ``label`` (``paint-order: stroke``).
     """
     buffer = io.BytesIO()
-    with mpl.rc_context(STYLE):
+    with styled():
         fig.savefig(buffer, format="svg", dpi=190, transparent=True)
     svg = _NOT_IN_XML.sub(" ", buffer.getvalue().decode())
     root = ElementTree.fromstring(svg)  # noqa: S314  # not foreign: written three lines above
@@ -152,7 +166,7 @@ def to_png(fig: Figure) -> bytes:
     for text in fig.findobj(lambda artist: str(artist.get_gid() or "").startswith("label")):
         text.set_path_effects([patheffects.withStroke(linewidth=2.5, foreground=PAPER)])
     buffer = io.BytesIO()
-    with mpl.rc_context(STYLE):
+    with styled():
         fig.savefig(
             buffer,
             format="png",
@@ -181,7 +195,9 @@ def _adapt_attribute(key: str, value: str, name: str) -> str:
 
 def measure_line(line: str, size: float = FONT_SIZE) -> float:
     """How wide a line of text is, in inches."""
-    points, _, _ = text_to_path.get_text_width_height_descent(line, FontProperties(size=size), ismath=False)
+    with styled():
+        font = FontProperties(size=size)
+        points, _, _ = text_to_path.get_text_width_height_descent(line, font, ismath=False)
     return float(points) / 72
 
 
