@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import fcntl
+import json
 import os
 import shutil
 import signal
@@ -28,11 +29,13 @@ INTERRUPTED = 128 + signal.SIGINT
 try:
     from airflow import settings
     from airflow.cli.commands.backfill_command import create_backfill
+    from airflow.configuration import conf
     from airflow.dag_processing.dagbag import DagBag
     from airflow.jobs.job import most_recent_job
     from airflow.models.backfill import Backfill
     from airflow.models.dag import DagModel
     from airflow.models.dagrun import DagRun
+    from airflow.models.taskinstance import TaskInstance
     from airflow.sdk.timezone import coerce_datetime
     from airflow.utils.session import create_session
     from sqlalchemy import select
@@ -313,6 +316,8 @@ def _wait_for(backfill: int, wait: Wait) -> int:
                     told = _describe(run)
                     has_skipped |= told == SKIPPED
                     _say(f"{run.logical_date:%Y-%m-%d} {told} ({len(ended)} of {len(runs)})")
+                    for reason in _find_reasons(run):
+                        _say(f"  {reason}")
             if len(ended) == len(runs):
                 break
         wait()
@@ -334,6 +339,31 @@ def _describe(run: DagRun) -> str:
         return SKIPPED
     seconds = (run.end_date - run.start_date).total_seconds() if run.end_date and run.start_date else 0
     return f"done in {seconds:.0f} s"
+
+
+def _find_reasons(run: DagRun) -> list[str]:
+    """Find why the failed tasks of a run failed, in their logs; nothing of logs that lie elsewhere."""
+    failed = [task for task in run.get_task_instances() if task.state == "failed"]
+    return [reason for task in failed if (reason := _read_reason(_log_of(task)))]
+
+
+def _log_of(task: TaskInstance) -> Path:
+    folder = Path(conf.get("logging", "base_log_folder"), f"dag_id={task.dag_id}", f"run_id={task.run_id}")
+    return folder / f"task_id={task.task_id}" / f"attempt={task.try_number}.log"
+
+
+def _read_reason(log: Path) -> str | None:
+    """Read the first line of the last exception in a log of Airflow's, whose lines are JSON."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    for line in reversed(lines):
+        try:
+            return str(json.loads(line)["error_detail"][0]["exc_value"]).partition("\n")[0]
+        except (ValueError, TypeError, LookupError):  # a line without an exception
+            continue
+    return None
 
 
 if __name__ == "__main__":

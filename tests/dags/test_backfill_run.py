@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -71,6 +72,28 @@ def test_backfill_run__with_an_airflow_that_runs_waits_and_says_how_each_run_end
     ], "runs that an earlier one has ended are not told again"
     with create_session() as session:
         assert session.get_one(DagModel, "navaids").is_paused, "as it was before"
+
+
+def test_find_reasons__of_a_failed_task_has_the_sentence_of_its_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__LOGGING__BASE_LOG_FOLDER", str(tmp_path))
+    names = {"ingest": "failed", "replicate": "upstream_failed", "report": "failed", "join": "success"}
+    tasks = [
+        SimpleNamespace(dag_id="navaids", run_id="backfill__1", task_id=name, state=state, try_number=2)
+        for name, state in names.items()
+    ]
+    run = mock.Mock(get_task_instances=lambda: tasks)
+    assert backfill._find_reasons(run) == [], "logs that lie elsewhere tell nothing"
+    for name in names:
+        folder = tmp_path / "dag_id=navaids" / "run_id=backfill__1" / f"task_id={name}"
+        folder.mkdir(parents=True)
+        said = f"{name}: 5 records are missing\nLook at docs"
+        detail = {"exc_type": "AirflowFailException", "exc_value": said}
+        lines = [{"event": "Task failed", "error_detail": [detail]}, {"event": "end"}, ["odd"]]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        (folder / "attempt=2.log").write_text(f"{text}not JSON\n" if name == "ingest" else "{}")
+    assert backfill._find_reasons(run) == ["ingest: 5 records are missing"]
 
 
 def test_backfill_run__after_one_that_was_killed_pauses_what_was_paused_before_it(
