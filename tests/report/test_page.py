@@ -156,7 +156,7 @@ def test_page__shows_what_the_run_cost(reader: Reader) -> None:
         (
             "k_distance_quantile",
             0.9,
-            "chosen so that 90 % of the points have their neighbour number 4 within it.",
+            "chosen so that about 90 % of the points have their neighbour number 4 within it.",
         ),
         (None, None, "How ε was chosen is not known."),
     ],
@@ -182,9 +182,12 @@ def test_page__says_how_eps_was_chosen(mapless: Findings, method: str, target: f
 def test_why_eps_briefly__names_method_target_and_exponent(
     example: Findings, method: str, target: float, words: str
 ) -> None:
-    row = {**example.epsilon, "method": method, "target": target}
+    row = {**example.epsilon, "method": method, "target": target, "n_points": 5_000}
     assert sentences.why_eps_briefly(row) == words
-    assert sentences.why_eps_briefly({**row, "exponent": None}) == words.partition(" by the pair-count")[0]
+    without_law = words.partition(" by the pair-count")[0]
+    assert sentences.why_eps_briefly({**row, "exponent": None}) == without_law
+    of_all = sentences.why_eps_briefly({**row, "n_sample": 5_000})
+    assert of_all == (without_law if "quantile" in method else words), "such a quantile needs no law"
 
 
 @pytest.mark.parametrize(("eps", "is_said"), [(0.5, True), (200.0, False)])

@@ -70,7 +70,8 @@ def why_eps(findings: Findings) -> str:
         aim = f"the join has about {words.count(target)} pairs"
     elif method == "k_distance_quantile":
         neighbour = max(1, int(findings.params.get("min_pts") or 1) - 1)
-        aim = f"{words.percent(target)} of the points have their neighbour number {neighbour} within it"
+        # the k-distances are those of a thousand points
+        aim = f"about {words.percent(target)} of the points have their neighbour number {neighbour} within it"
     else:
         return "How ε was chosen is not known."
     return f"{_write_eps(findings)} was chosen so that {aim}."
@@ -87,7 +88,8 @@ def why_eps_briefly(epsilon: Row) -> str:
         "k_distance_quantile": f"as the {words.percent(target)} quantile of the k-distance",
     }
     law = ""
-    if epsilon["exponent"] is not None:
+    is_measured = method == "k_distance_quantile" and epsilon["n_sample"] == epsilon["n_points"]
+    if epsilon["exponent"] is not None and not is_measured:
         law = f" by the pair-count exponent {words.measure(epsilon['exponent'], digits=3)}"
     return f"chosen {aims[method]}{law}"
 
