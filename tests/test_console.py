@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from epsjoin.console import counted, in_unit
+from epsjoin.console import counted, in_unit, percent, percents
 
 SPARK = Path(__file__).resolve().parents[1] / "jobs" / "epsjoin" / "spark"
 
@@ -19,6 +19,18 @@ def test_counted__has_a_noun_that_fits() -> None:
 
 def test_in_unit__leaves_no_hole_without_a_unit() -> None:
     assert [in_unit(0.02, unit) for unit in ("", "km")] == ["0.02", "0.02 km"]
+
+
+def test_percent__of_a_tiny_fraction_is_not_0() -> None:
+    assert [percent(n / 3905) for n in (0, 1, 3904, 3905)] == ["0%", "0.0256%", "100%", "100%"]
+    assert percent(7e-7) == "0.00007%"
+    assert percent(12.345) == "1230%"
+
+
+def test_percents__of_what_is_above_its_limit_do_not_look_like_it() -> None:
+    assert percents(101 / 10_000, 0.01) == ("1.01%", "1%")
+    assert percents(100_010 / 10_000_000, 0.01) == ("1.0001%", "1%")
+    assert percents(1 / 10_000_000, 0) == ("0.00001%", "0%")
 
 
 @pytest.mark.parametrize("file", sorted(SPARK.rglob("*.py")), ids=lambda file: file.stem)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Decimal
 
 MAX_FIELDS = 20
 """Maximum number of columns of a row that are shown, of which a row with vectors has hundreds."""
@@ -16,6 +17,20 @@ def say(text: str) -> None:
 def counted(number: float, one: str, many: str = "") -> str:
     """A counted noun: ``1 row``, ``1,020 rows``; its plural is given where it is not made by an s."""
     return f"{number:,.0f} {one if number == 1 else many or one + 's'}"
+
+
+def percent(fraction: float | None, digits: int = 3) -> str:
+    """Write a fraction as a percentage with so many significant digits, the tiniest too: ``0.0256%``."""
+    if fraction is None:
+        return ""
+    text = f"{100 * fraction:.{digits}g}"
+    return f"{Decimal(text):f}%" if "e" in text else f"{text}%"
+
+
+def percents(fraction: float | None, limit: float | None) -> tuple[str, str]:
+    """Write a fraction and its limit with as many digits as tell them apart."""
+    digits = next((n for n in (3, 5, 8) if percent(fraction, n) != percent(limit, n)), 17)
+    return percent(fraction, digits), percent(limit, digits)
 
 
 def in_unit(value: float, unit: str) -> str:

@@ -118,7 +118,7 @@ def test_run_job__starts_the_session_before_the_step_or_when_it_is_needed(
         ),
         (
             gzip.compress(BAD.encode(), mtime=0),
-            "3 of 10 rows (30.0%) are bad, 10.0% are allowed; most often: x: not a number",
+            "3 of 10 rows (30%) are bad, 10% are allowed; most often: x: not a number",
         ),
     ],
 )

@@ -75,7 +75,7 @@ HELD: dict[str, set[str] | str] = {
     "tail cut": {"lost"},
     "header only": "the file has a header but no record",
     "0 bytes": "the file has nothing in it",
-    "a block doubled": "are bad, 1.0% are allowed; most often: key: the same row again",
+    "a block doubled": "are bad, 1% are allowed; most often: key: the same row again",
     "keys prefixed": {"keys", "lost", "new"},
     "keys renumbered": {"keys", "lost", "new"},
     "coordinates swapped": {"swapped", "moved"},
@@ -87,7 +87,7 @@ HELD: dict[str, set[str] | str] = {
 }
 """Of each accident: the checks that hold the snapshot, or why it is refused before the guard looks at it."""
 OTHERWISE: dict[tuple[str, str], set[str] | str] = {
-    ("navaids", "coordinates swapped"): "are bad, 1.0% are allowed; most often: latitude_deg: below -90",
+    ("navaids", "coordinates swapped"): "are bad, 1% are allowed; most often: latitude_deg: below -90",
     ("landmarks", "keys renumbered"): {"keys", "lost", "new", "moved"},
     # many frequencies are in use at many airports, so most records have that of another one
     ("frequencies", "a column shifted"): {"keys", "moved"},

@@ -78,6 +78,15 @@ def test_ingest__counts_what_is_left_out_and_refuses_none_of_it(
     assert said + condition in capsys.readouterr().out
 
 
+def test_ingest__says_none_of_a_fraction_where_nothing_is_left_out(
+    make_job: JobMaker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = make_job(COLUMNS, path="{date}.csv", interval="month", where="kind = 'a'")
+    write(tmp_path, job.run, [*lines_of()[:1], "1,2,3,a", "2,3,4,a"])
+    assert ingest.run(job)["rows_left_out"] == 0
+    assert "quarantined, 0 left out, for which this is not true: " in capsys.readouterr().out
+
+
 def test_ingest__and_estimate_leave_the_same_records_out(job: Job, tmp_path: Path) -> None:
     write(tmp_path, NEXT, [*lines_of(), "9000,,0,a", "9001,x,0,b", "9002, ,0,b"])
     counters = ingest.run(job)
@@ -90,9 +99,7 @@ def test_ingest__a_record_without_a_required_coordinate_is_bad(make_job: JobMake
         [key(), coordinate("lat"), coordinate("lon")], path="{date}.csv", max_quarantine_share=0.01
     )
     write(tmp_path, job.run, lines_of())
-    with pytest.raises(
-        DataRefusedError, match=r"600 of 900 rows \(66.7%\) are bad, 1.0% are allowed; most of"
-    ):
+    with pytest.raises(DataRefusedError, match=r"600 of 900 rows \(66.7%\) are bad, 1% are allowed; most of"):
         ingest.run(job)
 
 
@@ -116,7 +123,7 @@ BROKEN: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     ),
     "swapped headers": (
         lambda lines: [lines[0].replace("lat,lon", "lon,lat"), *lines[1:]],
-        r"134 of 300 rows \(44.7%\) are bad, beside 600 that are left out, 1.0% are allowed; most of",
+        r"134 of 300 rows \(44.7%\) are bad, beside 600 that are left out, 1% are allowed; most of",
     ),
     "positions that are texts": (
         lambda lines: [line.replace(".5", "°") for line in lines],

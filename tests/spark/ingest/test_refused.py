@@ -36,12 +36,12 @@ from tests.tiny import RUN
         (b'id,x,y,name\n1,0,0,a\n2,0,0,"b\n3,0,0,c\n', "line 3: a quoted field begins here and does not end"),
         (
             b"id,x,y,name\n1,0,0,a\n2,,0,b\n",
-            r"1 of 2 rows \(50.0%\) are bad, 0.0% are allowed; most often: x: missing.*; "
+            r"1 of 2 rows \(50%\) are bad, 0% are allowed; most often: x: missing.*; "
             "mend the source, or raise max_quarantine_share in the contract",
         ),
         (
             b"id,x,y,name\n1,a,0,a\n2,b,0,b\n",
-            r"2 of 2 rows \(100.0%\) are bad, .*; mend the source, or what the contract says of it$",
+            r"2 of 2 rows \(100%\) are bad, .*; mend the source, or what the contract says of it$",
         ),
     ],
 )

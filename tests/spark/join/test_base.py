@@ -89,7 +89,7 @@ def test_increment__is_allowed_at_each_limit_and_not_beyond_it(
     assert row_of(found)["placed"] == 5
     assert str(found.changes if isinstance(found, Increment) else "") == "0 new, 0 deleted, 5 moved"
     assert find(job, increment=0.0499) == (
-        "5.0% of the points are new or moved since run 2023-06-01, 5.0% may be"
+        "5% of the points are new or moved since run 2023-06-01, 4.99% may be"
     )
     assert row_of(find(job, max_pairs=99))
     assert "are expected, more than max_pairs" in str(find(job, max_pairs=98))

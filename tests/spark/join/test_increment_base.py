@@ -38,7 +38,7 @@ WHOLE: dict[str, tuple[dict[str, Any], str]] = {
     "switched off": ({"increment": 0.0}, "increments are switched off"),
     "too much": (
         {"increment": 0.01},
-        r"3\.\d% of the points are new or moved since run 2023-01-01, 1.0% may be",
+        r"3\.\d+% of the points are new or moved since run 2023-01-01, 1% may be",
     ),
     "generations": ({"most_generations": 0}, "run 2023-01-01 is increment number 0 in a row"),
     "eps": ({"eps": 0.25}, r"run 2023-01-01 has eps 0.5, this one 0.25"),

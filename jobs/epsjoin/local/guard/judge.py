@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from epsjoin.console import percent, percents
 from epsjoin.local.guard.causes import CAUSES, MIN_MOVED, find_causes
 from epsjoin.local.guard.seen import Matched, Seen, Values
 
@@ -82,10 +83,10 @@ def judge(seen: Seen, limits: Mapping[str, float | None], accept: Collection[str
         limit, verdict = limits.get(check), "ok"
         if is_beyond and check in HOLDING:
             verdict = "accepted" if check in accept else "held"
-            digits = next((n for n in (3, 5, 8) if _percent(observed, n) != _percent(limit, n)), 17)
-            words += f" ({_percent(observed, digits)}, {_percent(limit, digits)} are allowed)"
+            seen_of, allowed = percents(observed, limit)
+            words += f" ({seen_of}, {allowed} are allowed)"
         elif check == "left_out" and observed is not None:
-            words += f" of {_percent(observed)}"
+            words += f" of {percent(observed)}"
         elif is_beyond:
             verdict = "warned"
         elif check == "lost" and (unusual := _usual_loss_exceeded(seen, observed)):
@@ -99,7 +100,7 @@ def refusal_of(findings: Iterable[Finding]) -> str | None:
     held = [finding for finding in findings if finding.verdict == "held"]
     if not held:
         return None
-    others = "".join(f", {each.check} {_percent(each.observed)}" for each in held[1:])
+    others = "".join(f", {each.check} {percent(each.observed)}" for each in held[1:])
     also = others and f"; held as well{others.replace(',', ':', 1)}"
     accept = json.dumps({"accept": [each.check for each in held]})
     return f"{held[0].words}{also}; mend the source, or if that is right, run again with {accept}"
@@ -141,7 +142,7 @@ def _usual_loss_exceeded(seen: Seen, observed: float | None) -> str:
     if observed <= usual:
         return ""
     of_runs = f", {WARN_FACTOR:g} times the most of the runs before" if usual > WARN_LOST else ""
-    return f"{_percent(observed)}, more than the {_percent(usual)} that are usual{of_runs}"
+    return f"{percent(observed)}, more than the {percent(usual)} that are usual{of_runs}"
 
 
 def _compare_numbers(seen: Seen, check: str, limits: Mapping[str, float | None]) -> _Raw:
@@ -230,7 +231,3 @@ def _look_at_format(seen: Seen, matched: Matched, limits: Mapping[str, float | N
     if is_beyond:
         words += ", so they seem to be written with other digits, which decimals in the contract would round"
     return _Raw(fraction, words, is_beyond)
-
-
-def _percent(value: float | None, digits: int = 3) -> str:
-    return "" if value is None else f"{100 * value:.{digits}g}%"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from epsjoin.console import counted, say
+from epsjoin.console import counted, percent, percents, say
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError, EpsjoinError, NothingToDoError, TableError
 from epsjoin.lake import refusals, schemas, slices, targets, transactions
@@ -152,9 +152,10 @@ def _check_records(job: Job, reports: Sequence[TaskReport], *, is_new: bool) -> 
         remedy = "mend the source, or raise max_quarantine_share in the contract"
         if quarantined == read - left_out:  # a share of all would let in nothing
             remedy = "mend the source, or what the contract says of it"
+        bad, allowed = percents(quarantined / (read - left_out), limit)
         raise DataRefusedError(
-            f"{quarantined:,} of {read - left_out:,} rows ({quarantined / (read - left_out):.1%}) are bad"
-            f"{beside}, {limit:.1%} are allowed; most often: {_commonest_kind(facts)}. {where}; {remedy}"
+            f"{quarantined:,} of {read - left_out:,} rows ({bad}) are bad{beside}, "
+            f"{allowed} are allowed; most often: {_commonest_kind(facts)}. {where}; {remedy}"
         )
     if not kept and job.lake.source.is_of_interval:
         raise NothingToDoError(f"no record of {job.lake.source.name} is of the interval of run {job.run}")
@@ -187,7 +188,8 @@ def _tell(job: Job, snapshots: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     said = f"{kept:,} kept, {quarantined:,} quarantined"
     condition = job.lake.source.condition
     if condition:
-        said += f", {left_out:,} ({left_out / read:.1%}) left out, for which this is not true: {condition}"
+        share = f" ({percent(left_out / read)})" if left_out else ""
+        said += f", {left_out:,}{share} left out, for which this is not true: {condition}"
     if empty:
         said += f"; {len(empty)} of {len(snapshots)} files without a record"
     say(f"ingest: {counted(read, 'row')} read, {said}")

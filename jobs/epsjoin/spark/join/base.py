@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from epsjoin.console import counted
+from epsjoin.console import counted, percents
 from epsjoin.errors import UnfitTableError
 from epsjoin.kernels.arrays import Ints, Words
 from epsjoin.kernels.ids import match_ids
@@ -189,9 +189,8 @@ def find_increment(inputs: Fingerprints, params: RunParams, eps: float) -> Incre
     changes = compare_places(was, now)
     fraction = len(changes.placed) / max(1, n)
     if len(changes.placed) > params.increment * n:
-        return (
-            f"{fraction:.1%} of the points are new or moved since run {base}, {params.increment:.1%} may be"
-        )
+        share, allowed = percents(fraction, params.increment)
+        return f"{share} of the points are new or moved since run {base}, {allowed} may be"
     if len(changes.placed) > rows_that_fit(params.worker_memory_mb, len(lake.source.axes)) // 2:
         return (
             f"{counted(len(changes.placed), 'point')} new or moved since run {base} do not fit a worker of "
