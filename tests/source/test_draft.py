@@ -240,6 +240,12 @@ def test_draft__of_parquet_leaves_out_what_no_contract_can_type(tmp_path: Path) 
     assert reasons(file, source) == []
 
 
+def test_draft__says_of_a_compressed_file_what_its_name_must_be(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(gzip.compress(b"a,b\n1,2\n"))
+    with pytest.raises(DataRefusedError, match=r"a\.csv: the file is compressed by gzip: its name must end"):
+        draft(tmp_path / "a.csv", "a")
+
+
 def test_draft__tells_how_dates_are_written(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     rows = [f"{i}.5,{1 + i:02}.12.2023,{1 + i % 12:02}/{1 + i % 12:02}/2023,1/2/2023" for i in range(31)]

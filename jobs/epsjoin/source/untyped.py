@@ -57,6 +57,27 @@ def other_separator(names: Sequence[str]) -> str:
     return ""
 
 
+_SIGNATURES = {
+    "\x1f\\x8b": "is compressed by gzip: its name must end in .gz",
+    "PK\x03\x04": "is a zip archive or a workbook: store what is in it as CSV",
+    "PAR1": "is a Parquet file: its name must end in .parquet, and its format in the contract be parquet",
+}
+"""How files begin that are no text, as a reader of text shows it, and what to do about each."""
+
+
+def refuse_other_formats(file: str, names: Sequence[str]) -> None:
+    """Refuse a file of another format that was read as CSV, by how the first of its columns begins.
+
+    Raises
+    ------
+    DataRefusedError
+        It is a file that was compressed or is no text.
+    """
+    for begin, words in _SIGNATURES.items():
+        if names and names[0].startswith(begin):
+            raise DataRefusedError(f"{file}: the file {words}")
+
+
 class FoundColumns:
     """The columns that a file has, as far as it has been read.
 
@@ -111,16 +132,17 @@ class FoundColumns:
         Raises
         ------
         DataRefusedError
-            A column is missing or occurs more than once.
+            A column is missing or occurs more than once, or the file has another format.
         """
         missing = [name for name in dict.fromkeys(wanted) if name not in self.names]
         if missing:
+            refuse_other_formats(self._file, self.names)
             are_optional = all(name in optional for name in missing)
             advice = "; one that is not required must be there, too, and may be empty" if are_optional else ""
             raise DataRefusedError(
                 f"{self._file}: {'columns' if missing[1:] else 'column'} {', '.join(map(repr, missing))} "
                 f"{'are' if missing[1:] else 'is'} missing; "
-                f"the file has {', '.join(self.names)}{self._remedy(missing) or advice}"
+                f"the file has {', '.join(self.names) or 'none'}{self._remedy(missing) or advice}"
             )
         for name in wanted:
             if self.names.count(name) > 1:

@@ -224,9 +224,10 @@ class EpsilonFit:
 
     def _eps_for_pairs(self, pairs: float) -> float:
         if pairs > self._all_pairs:
-            of_right = "" if self.right is None else f" and {self.right.n_rows}"
+            of_right = "" if self.right is None else f" and {self.right.n_rows:,}"
             raise ArgumentError(
-                f"{pairs:.6g} pairs are too many: {self.n_rows}{of_right} points have {self._all_pairs}"
+                f"{pairs:,.10g} pairs ({self._ends * pairs / self.n_rows:,.10g} neighbours) are too many: "
+                f"{self.n_rows:,}{of_right} points have {self._all_pairs:,}; choose fewer"
             )
         target = pairs / self._scale() - self.curve.equal_pairs
         if target <= 0:
