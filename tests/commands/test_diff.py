@@ -196,6 +196,16 @@ def test_diff__shows_times_that_python_has_no_object_for(
         assert "  * id 1: until 9999-12-31 23:59:59.000 → 10000-01-01 00:00:00.000" in said.splitlines()
 
 
+def test_diff__writes_truth_values_as_files_have_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, open_ in (("old", True), ("new", False)):
+        pq.write_table(pa.table({"id": [1], "open": [open_]}), tmp_path / f"{name}.parquet")
+    files = [str(tmp_path / f"{name}.parquet") for name in ("old", "new")]
+    assert cli.main(["diff", *files, "--key", "id"]) == 0
+    assert "  * id 1: open true → false" in capsys.readouterr().out.splitlines()
+
+
 def test_diff__names_a_double_key_that_python_has_no_object_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

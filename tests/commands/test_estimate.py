@@ -133,6 +133,17 @@ def test_estimate__says_each_thing_on_a_line_with_its_unit(
         assert text in out
 
 
+def test_estimate__of_few_pairs_says_how_few_neighbours_there_are(
+    square_file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = (square_file, "--columns", "x,y", "--eps", 1e-3)
+    neighbours = facts(capsys, *asked)["neighbours"]
+    assert 0 < neighbours < 0.05
+    said = dict(line[2:].split("  ", 1) for line in ask(capsys, *asked)[1].splitlines())
+    assert float(said["neighbours"].split()[0]) == pytest.approx(neighbours, rel=0.05)
+    assert said["replicas"].strip() == "1.00 rows per point"
+
+
 def test_estimate__refuses_ten_billion_pairs_without_counting_them(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -149,7 +160,7 @@ def test_estimate__says_why_no_eps_fits(capsys: pytest.CaptureFixture[str]) -> N
     code, out, err = ask(capsys, SKIN, "--columns", "f0,f1,f2", "--eps", 0.1, "--max-pairs", 1000)
     assert code == 4
     assert "no eps fits: about 21,340,640 pairs are of equal points" in err
-    assert "eps for 1,000 pairs    none: 2.1" in out
+    assert "eps for 1,000 pairs    none: 21,340,640 pairs are of equal points" in out
 
 
 def test_estimate__warns_of_more_pairs_than_the_job_allows(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from epsjoin.commands import cli
+from epsjoin.commands import cli, trend
 from epsjoin.commands.trend import RunResult, draw, read_runs
 from epsjoin.lake.lake import Lake
 from tests.stored_runs import new_lake, row, write, write_run
@@ -55,6 +56,18 @@ def test_trend__prints_the_runs_and_writes_the_picture(
     picture = tmp_path / "lake" / "navaids" / "reports" / "trend.png"
     assert lines[-1] == ["picture", str(picture)]
     assert np.ptp(imread(picture)) > 0.5
+
+
+def test_trend__of_distances_without_a_unit_keeps_its_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = new_lake(tmp_path)
+    write_run(lake, "2022-03-01", *RUNS["2022-03-01"])
+    monkeypatch.setattr(trend, "open_stored", lambda _: replace(lake, source=replace(lake.source, unit="")))
+    assert cli.main(["trend", "--lake", str(tmp_path / "lake"), "--dataset", "navaids"]) == 0
+    _, _, _, heads, run, *_ = capsys.readouterr().out.splitlines()
+    assert heads.endswith("  eps")
+    assert len(heads) == len(run)
 
 
 def test_trend__writes_the_picture_where_it_is_asked_to_and_nothing_into_the_lake(

@@ -225,5 +225,7 @@ def _rekeying(row: Mapping[str, Any], key: Sequence[str]) -> str:
 def _shown(value: Any) -> str:
     if value is None:
         return "nothing"
+    if isinstance(value, bool):  # as files have it
+        return str(value).lower()
     text = repr(value) if isinstance(value, str) and not value.isprintable() else str(value)
     return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"

@@ -106,11 +106,14 @@ def describe(forecast: Forecast, allowed_pairs: int) -> Iterator[tuple[str, str]
         if (forecast.pairs_high or 0.0) > limit:
             perhaps = "" if (forecast.pairs_low or 0.0) > limit else "perhaps "
             yield "", f"{perhaps}more than the job allows (max_pairs {words.count(limit)})"
-        yield "neighbours", f"{forecast.neighbours:,.1f} per point"
+        neighbours = forecast.neighbours or 0.0
+        is_small = 0 < neighbours < 0.1
+        told = words.measure(neighbours, digits=2) if is_small else f"{neighbours:,.1f}"
+        yield "neighbours", f"{told} per point"
         if forecast.join is not None:
             yield "join", forecast.join
         yield "parts", words.count(forecast.parts)
-        yield "replicas", f"{words.measure(forecast.replicas, digits=3)} rows per point"
+        yield "replicas", f"{forecast.replicas or 0.0:,.2f} rows per point"
         yield "largest part", f"{words.count(forecast.largest_part_rows)} rows"
         yield "largest worker", f"{words.size(forecast.largest_part_bytes)} at most"
         yield "bytes of pairs", f"{words.size(forecast.pair_bytes)} in memory"

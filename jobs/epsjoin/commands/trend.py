@@ -83,7 +83,7 @@ def main(argv: Sequence[str]) -> int:
         )
     print(f"\n{printable(title)}, {counted(len(runs), 'run')}\n")
     heads = f"{'run':<10}  {'points':>12}  {'pairs':>14}  {'clusters':>10}  {'born':>6}  {'ended':>6}"
-    print(f"  {heads}  {printable('eps ' + unit):>12}")
+    print(f"  {heads}  {printable(f'eps {unit}'.rstrip()):>12}")
     for row in runs:
         born, ended = ("-" if number is None else f"{number:,}" for number in (row.born, row.ended))
         counts = f"{row.points:>12,}  {row.pairs:>14,}  {row.clusters:>10,}  {born:>6}  {ended:>6}"

@@ -231,9 +231,10 @@ class EpsilonFit:
             )
         target = pairs / self._scale() - self.curve.equal_pairs
         if target <= 0:
+            neighbours = self._ends * pairs / self.n_rows
             raise ArgumentError(
-                f"{self._scale() * self.curve.equal_pairs:.6g} pairs are of equal points, whatever eps is: "
-                f"{pairs:.6g} pairs ({self._ends * pairs / self.n_rows:.6g} neighbours) are too few; choose "
+                f"{self._scale() * self.curve.equal_pairs:,.0f} pairs are of equal points, whatever eps is: "
+                f"{pairs:,.10g} pairs ({neighbours:,.6g} neighbours) are too few; choose "
                 "a quantile of the k-distances instead (k_distance_quantile), or in the library "
                 "different_neighbours, which does not count equal points, or knee"
             )
