@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from epsjoin.commands.clusters import describe_event, name_records
 from epsjoin.commands.runs import texts_of
 from epsjoin.console import counted, printable
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import MissingSliceError, UnfitTableError
 from epsjoin.findings import most_telling
 from epsjoin.lake import refusals, slices, uris
@@ -61,10 +62,18 @@ def _tell_matches(lake: Lake, inputs: Fingerprints) -> Iterator[tuple[str, str]]
     of = inputs.slices(("snapshots", "points", "matches"))
     yield from _tell_snapshot(lake, of)
     found = slices.read_slice(lake, of["matches"], ["left_id", "right_id"])
-    alone = found["left_id"].null_count + found["right_id"].null_count
-    others = f"{counted(alone, 'record')} of either side without one"
-    partner = lake.source.match.partner if lake.source.match else ""
-    yield "matches", f"{words.count(found.num_rows - alone)} with {partner} ({others})"
+    left_alone, right_alone = found["right_id"].null_count, found["left_id"].null_count
+    n_pairs = found.num_rows - left_alone - right_alone
+    yield "matches", describe_matches(lake.source, n_pairs, left_alone, right_alone)
+
+
+def describe_matches(source: SourceContract, n_pairs: int, left_alone: int, right_alone: int) -> str:
+    """Write how many matches there are, and of each side that was asked for, how many records without one."""
+    how, partner = (source.match.how, source.match.partner) if source.match else ("inner", "")
+    sides = (("left", left_alone, source.name), ("right", right_alone, partner))
+    asked = [f"{counted(n, 'record')} of {name}" for side, n, name in sides if how in (side, "outer")]
+    others = f" ({' and '.join(asked)} without one)" if asked else ""
+    return f"{words.count(n_pairs)} with {partner}{others}"
 
 
 def _tell_snapshot(lake: Lake, of: Mapping[str, Slice]) -> Iterator[tuple[str, str]]:

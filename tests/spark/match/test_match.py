@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -138,8 +139,13 @@ def test_show__of_matches_counts_them_and_trend_says_why_there_is_none(whole: Jo
     told = dict(show.summarise(whole.lake, whole.run))
     assert told["seconds per step"] == "match 2"
     found = gather_matches(whole)
-    alone = found.n_left_alone + found.n_right_alone
-    assert told["matches"] == f"{found.n_pairs:,} with iscgem ({alone:,} records of either side without one)"
+    left, right = (f"{n:,} records of" for n in (found.n_left_alone, found.n_right_alone))
+    name, asked = whole.lake.source.name, whole.lake.source.match
+    assert told["matches"] == f"{found.n_pairs:,} with iscgem ({left} {name} and {right} iscgem without one)"
+    assert asked
+    for how, others in (("left", f" (1 record of {name} without one)"), ("inner", "")):
+        source = replace(whole.lake.source, match=replace(asked, how=how))
+        assert show.describe_matches(source, 7, 1, 0) == f"7 with iscgem{others}", "only what was asked for"
     assert "clusters" not in told
     for read in (trend.read_runs, clusters.read_runs):
         with pytest.raises(UnfitTableError, match="is matched with iscgem, so it has no clusters; "):
