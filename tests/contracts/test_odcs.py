@@ -43,6 +43,10 @@ from tests.contracts.broken import broken
             {"customProperties": {"unit": "km"}},
             r"customProperties: must be a list, .*, not \{'unit': 'km'\}$",
         ),
+        (
+            {"schema.0.properties.1.name": False},
+            "name: must be a text, not False; YAML reads NO, 1.10 and others as something else unless",
+        ),
         ({"schema.0.properties.1.required": "yes"}, r"required: must be true or false, not 'yes'$"),
         ({"schema": []}, r"broken\.odcs\.yaml: schema must describe exactly one object"),
     ],
@@ -81,7 +85,11 @@ def test_read_contract__says_where_a_file_cannot_be_read(
 
 
 def test_read_contract__names_the_file_that_is_missing(tmp_path: Path) -> None:
-    with pytest.raises(ContractError, match=r"no contract .*nothing\.odcs\.yaml"):
+    with pytest.raises(ContractError, match=r"no contract .*nothing\.odcs\.yaml; .* of that name$"):
+        read_contract(tmp_path / "nothing.odcs.yaml")
+    for name in ("wells.odcs.yaml", "roads.odcs.yaml", "notes.yaml"):
+        (tmp_path / name).touch()
+    with pytest.raises(ContractError, match=r"of that name; there are roads, wells$"):
         read_contract(tmp_path / "nothing.odcs.yaml")
 
 

@@ -101,7 +101,11 @@ def text_of(file: Path) -> str:
         No such file, or it is not UTF-8.
     """
     if not file.is_file():
-        raise ContractError(f"no contract {file}; a data set or table is described by a file of that name")
+        there = sorted(each.name.removesuffix(".odcs.yaml") for each in file.parent.glob("*.odcs.yaml"))
+        known = f"; there are {', '.join(there)}" if there else ""
+        raise ContractError(
+            f"no contract {file}; a data set or table is described by a file of that name{known}"
+        )
     data = file.read_bytes()
     try:
         return data.decode("utf-8")
@@ -169,6 +173,8 @@ TYPES = ("integer", "number", "string", "boolean", "date", "time", "timestamp", 
 _OF_COLUMNS = ("SchemaElement", "SchemaBaseProperty", "SchemaProperty")
 """Definitions of the standard that say what a column has."""
 
+_QUOTES = "YAML reads NO, 1.10 and others as something else unless they stand in quotes"
+
 _KINDS_OF_YAML = {
     "array": 'a list, whose items begin with "- "',
     "object": "names with values (name: value)",
@@ -197,6 +203,8 @@ def _check(body: object) -> None:
     what = fault.message
     if fault.validator == "type" and isinstance(fault.validator_value, str):
         what = f"must be {_KINDS_OF_YAML[fault.validator_value]}, not {fault.instance!r}"
+        if fault.validator_value == "string" and not isinstance(fault.instance, (list, dict)):
+            what = f"{what}; {_QUOTES}"
     elif fault.validator == "enum" and fault.absolute_path[-1] == "logicalType":
         what = f"must be one of {', '.join(TYPES)}, not {fault.instance!r}"
     elif fault.validator in ("unevaluatedProperties", "additionalProperties"):
@@ -296,7 +304,6 @@ def _allowed_values(file: Path, body: Mapping[str, Any]) -> tuple[str, ...]:
     values = (rules[0].get("arguments") or {}).get("validValues")
     if not isinstance(values, list) or not values or not all(isinstance(each, str) for each in values):
         raise ContractError(
-            f"{file}: column {body['name']}: validValues must be a list of texts, not {values!r}; "
-            "YAML reads NO, 1.10 and others as something else unless they stand in quotes"
+            f"{file}: column {body['name']}: validValues must be a list of texts, not {values!r}; {_QUOTES}"
         )
     return tuple(values)
