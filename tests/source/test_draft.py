@@ -204,7 +204,7 @@ def test_draft__of_texts_for_missing_numbers_and_of_some_bad_ones(tmp_path: Path
         ("n", "integer"),
     ]
     assert "# - x: 1 value of no number, such as 'oops'" in text
-    assert "# - x: NA stand for no value (missing_values)" in text
+    assert "# - x: NA stands for no value (missing_values)" in text
     assert "# - of these rows, points: 198, left out: 1, bad: 1" in text
     assert "# - bad, most often (1): x: not a number" in text
 

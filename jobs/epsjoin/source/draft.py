@@ -168,7 +168,8 @@ def _describe_columns(found: FileGuess, roles: Mapping[str, str]) -> Iterator[st
         if guess.is_text_of_lists:
             yield f"{guess.given} {TEXT_OF_LISTS}"
         if guess.markers:
-            yield f"{guess.given}: {', '.join(guess.markers)} stand for no value (missing_values)"
+            verb = "stand" if guess.markers[1:] else "stands"
+            yield f"{guess.given}: {', '.join(guess.markers)} {verb} for no value (missing_values)"
 
 
 def _describe_trial(tried: Sequence[Record], source: SourceContract) -> Iterator[str]:

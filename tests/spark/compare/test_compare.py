@@ -202,8 +202,9 @@ def test_compare__of_a_run_filled_in_remakes_the_next_and_the_names_from_it_on(
 ) -> None:
     steps = [step for step in STEPS if step != "outliers"]
     first, second, third = planted.RUNS[:3]
-    for run in (first, third):
+    for run, said in ((first, "there is no earlier run to compare with; "), (third, f"against {first}: ")):
         process(job, run, steps)
+        assert f"compare: {said}" in capsys.readouterr().out
     assert {row["against"] for row in rows(job, third, "changes")} == {first}
     process(job, second, [step for step in steps if step != "compare"])
     with pytest.raises(

@@ -65,10 +65,14 @@ def run(job: Job) -> dict[str, float]:
     _refuse_later_run(job, runs[-1].run)
     against = runs[at].before
     events = ", ".join(f"{counters[each]:,.0f} {each}" for each in EVENTS if counters[each])
+    clusters = counted(counters["names"], "cluster")
+    if against is None:
+        say(f"compare: there is no earlier run to compare with; {clusters}")
+        return counters
     say(
-        f"compare: against {against.run if against else 'nothing'}: {counters['inserted']:,.0f} inserted, "
+        f"compare: against {against.run}: {counters['inserted']:,.0f} inserted, "
         f"{counters['updated']:,.0f} updated, of which {counters['moved']:,.0f} moved, "
-        f"{counters['deleted']:,.0f} deleted; {counted(counters['names'], 'cluster')}: {events or 'no event'}"
+        f"{counters['deleted']:,.0f} deleted; {clusters}: {events or 'no event'}"
     )
     return counters
 
