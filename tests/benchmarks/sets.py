@@ -58,6 +58,13 @@ def skewed(n: int, eps: float) -> Points:
     return points
 
 
+def groups(n: int, d: int) -> Points:
+    """Points around fifty others."""
+    random = np.random.default_rng(6)
+    centres = random.random((50, d))
+    return centres[random.integers(50, size=n)] + random.normal(0.0, 0.05, (n, d))
+
+
 def heavy_tails(n: int, d: int) -> Points:
     """Numbers of a Pareto distribution without a mean: most points lie near one corner."""
     return np.random.default_rng(5).pareto(1.0, (n, d))
@@ -117,6 +124,8 @@ class Set(NamedTuple):
 SETS = (
     Set("uni2", "uniform", partial(uniform, 1_000_000, 2), 0.00127),
     Set("uni8", "uniform", partial(uniform, 200_000, 8, 2_000_000), 0.222),
+    Set("uni24", "uniform", partial(uniform, 20_000, 24, 5_000_000), 1.13, rounds=3),
+    Set("groups", "around 50 points", partial(groups, 8_000, 6), 0.08),
     Set("cad16", "a surface and noise", partial(cad, 200_000), 0.0083),
     Set("cad16L", "a surface and noise", partial(cad, 1_300_000), 0.00558, rounds=3),
     Set("hist64", "histograms", partial(histograms, 100_000), 0.0432),

@@ -37,7 +37,7 @@ from epsjoin.local.neighbours.tree import make_lists
 from epsjoin.local.plan.block_planner import choose_products, plan_products
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join
-from epsjoin.local.plan.product import MIN_DIMENSIONS
+from epsjoin.local.plan.product import MANY_DIMENSIONS
 from epsjoin.local.plan.projection import choose_projection, simple_projection
 from epsjoin.params import CUTS, RunParams
 from epsjoin.spark.join.blocks import join_task, mark_block, rows_of_blocks
@@ -111,14 +111,14 @@ def _choose_of_many_rows() -> None:
 
 def _multiply_blocks(metric: Metric) -> None:
     """Join blocks of vectors as tasks do, and read them again, in kernels of their own."""
-    vectors = np.random.default_rng(0).standard_normal((N_POINTS, MIN_DIMENSIONS))
+    vectors = np.random.default_rng(0).standard_normal((N_POINTS, MANY_DIMENSIONS))
     eps = {"euclidean": 5.0, "cosine": 0.5}[metric.name]  # within which there are some pairs
     chosen = choose_products([vectors], [N_POINTS], eps, metric)
     if chosen is None:
         raise ValueError(f"no products are chosen for {N_POINTS} vectors")
     plan = plan_products(chosen, eps, metric, 8, RunParams().worker_memory_mb << 20, 1.0)
     ids = np.arange(N_POINTS)
-    by_block = rows_of_blocks(Reading(("v",), MIN_DIMENSIONS, is_checked=True))
+    by_block = rows_of_blocks(Reading(("v",), MANY_DIMENSIONS, is_checked=True))
     batch = pa.record_batch({"id": ids, "point": to_binary(vectors)})
     blocks = {block: rows.to_batches() for block, rows in by_block(batch, plan, {"points": 0, "rows": 0})}
     for task, pair in enumerate(plan.tasks.tolist()):

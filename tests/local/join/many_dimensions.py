@@ -48,3 +48,14 @@ def features(n, d=96, latent=8, seed=0):
     random = np.random.default_rng(seed)
     inner = random.standard_normal((n, latent)) @ random.standard_normal((latent, 64))
     return (np.tanh(inner) @ random.standard_normal((64, d))).astype(np.float32)
+
+
+def uniform(n, d):
+    """Rows without structure."""
+    return np.random.default_rng(d).random((n, d))
+
+
+def in_groups(n, d):
+    """Rows near fifty others."""
+    random = np.random.default_rng(d)
+    return random.random((50, d))[random.integers(50, size=n)] + random.normal(0, 0.05, (n, d))

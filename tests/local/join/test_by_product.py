@@ -26,7 +26,7 @@ from epsjoin.local.sweep.pairs import collect
 from oracles import examples
 from oracles import join as twin
 from tests.local.join.brute_force import SEEDS
-from tests.local.join.many_dimensions import KINDS, any_space, awkward_rows, features
+from tests.local.join.many_dimensions import KINDS, any_space, awkward_rows, features, in_groups, uniform
 
 
 def expected_pairs(left, right, eps, metric):
@@ -50,8 +50,8 @@ def assert_equal(pairs, expected):
     st.sampled_from(["euclidean", "cosine"]),
     st.sampled_from([np.float32, np.float64]),
     st.tuples(st.integers(2, 140), st.integers(0, 140)),
-    st.sampled_from([32, 37, 80]),
-    st.sampled_from([0, 1, 5, 30]),
+    st.sampled_from([12, 32, 37, 80]),
+    st.sampled_from([0, 1, 5, 12]),
     st.sampled_from([1, 2]),
     SEEDS,
 )
@@ -215,6 +215,36 @@ def test_join_of_one__looks_at_the_simplest_sweeps_of_some_thousand_rows(monkeyp
     points = random.random((5000, d_of_plane)) @ turn + random.normal(size=(5000, 40)) * 1e-3
     options = JoinOptions.of("euclidean", 1, None, False, {})
     assert isinstance(join_of_one(points, None, eps, None, None, options), way)
+
+
+@pytest.mark.parametrize(
+    ("make", "n", "d", "eps", "way"),
+    [
+        (uniform, 3000, 16, 1.0, ProductJoin),  # the grid leaves hardly a pair out
+        (uniform, 20_000, 24, 1.3, ProductJoin),
+        (uniform, 3000, 11, 0.9, ArrayJoin),
+        (uniform, 20_000, 12, 0.4, ArrayJoin),
+        (uniform, 2000, 12, 0.6, ArrayJoin),  # a product may cost less, but does not
+        (in_groups, 3000, 16, 0.2, ArrayJoin),
+        (in_groups, 20_000, 24, 0.3, ArrayJoin),
+    ],
+)
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+def test_join_of_one__of_a_dozen_dimensions_multiplies_what_no_few_coordinates_tell_apart(
+    make, n, d, eps, way, metric
+):
+    rows = make(n, d)
+    if metric == "cosine":
+        rows, eps = rows - 0.5, eps**2 / d * 6.0 if make is uniform else 0.01
+    options = JoinOptions.of(metric, 1, None, False, {})
+    made = join_of_one(rows, None, eps, None, None, options)
+    assert isinstance(made, way)
+    assert isinstance(join_of_two(rows[: n // 2], rows[n // 2 :], eps, None, None, options), way)
+    if n < 10_000:
+        swept = ArrayJoin.of_one(rows, None, eps, None, None, options)
+        assert_equal(made.pairs("join"), collect(swept.batches("join"), (n, n)))
+        anti = join(rows, None, eps, metric, how="anti").left
+        assert anti.tolist() == np.flatnonzero(~mark_partners(swept, "join")).tolist()
 
 
 @pytest.mark.parametrize(("scale", "far"), [(1e-130, 1e300), (1e120, 1e120)])

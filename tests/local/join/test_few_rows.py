@@ -8,9 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.errors import BudgetError
-from epsjoin.local.join import few_rows
+from epsjoin.local.join import by_product, few_rows
+from epsjoin.local.join.array_join import ArrayJoin
 from epsjoin.local.join.arrays import iter_join, iter_self_join, join, self_join
+from epsjoin.local.join.by_product import join_of_one
 from epsjoin.local.join.few_rows import FewRows
+from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.join.row_pairs import row_pairs
 from epsjoin.local.metric import get_metric
 from epsjoin.local.neighbours.knn import knn_join
@@ -18,6 +21,7 @@ from epsjoin.local.neighbours.within import degree
 from oracles import examples
 from oracles import join as twin
 from tests.local.join.brute_force import SEEDS, assert_is_brute_force
+from tests.local.join.many_dimensions import in_groups
 
 MAX_WORK = few_rows._MAX_WORK  # before the tests of sweeps change it
 MINKOWSKI = get_metric("minkowski", p=3.0)
@@ -182,3 +186,11 @@ def test_self_join__of_few_rows_keeps_max_pairs_and_tells_progress():
     with pytest.raises(BudgetError, match="more than max_pairs = 5 pairs within eps = 1; about 6 are"):
         self_join(points, 1.0, max_pairs=5, counters=counters)
     assert counters == {}
+
+
+def test_join_of_one__of_a_dozen_dimensions_plans_nothing_for_few_candidates(monkeypatch):
+    monkeypatch.setattr(by_product, "choose_way", None)
+    options = JoinOptions.of("euclidean", 1, None, False, {})
+    made = join_of_one(in_groups(2000, 12), None, 0.05, None, None, options)
+    assert isinstance(made, ArrayJoin)
+    assert made.few_rows is not None

@@ -20,7 +20,7 @@ from epsjoin.local.neighbours.product_choice import plan_before_tree
 from epsjoin.local.neighbours.tree import make_lists
 from oracles import examples
 from oracles import join as twin
-from tests.local.join.many_dimensions import KINDS, any_space, awkward_rows, features
+from tests.local.join.many_dimensions import KINDS, any_space, awkward_rows, features, in_groups, uniform
 
 SEEDS = st.integers(0, 10**6)
 NOBODY = np.empty(0, np.int64)
@@ -40,8 +40,8 @@ def nearest(queries, points, k, metric, itself):
     st.sampled_from(KINDS),
     st.sampled_from(["euclidean", "cosine"]),
     st.tuples(st.integers(1, 90), st.integers(9, 140)),
-    st.sampled_from([32, 60]),
-    st.sampled_from([0, 1, 5, 30]),
+    st.sampled_from([12, 32, 60]),
+    st.sampled_from([0, 1, 5, 12]),
     st.integers(1, 8),
     st.booleans(),
     SEEDS,
@@ -200,6 +200,20 @@ def test_knn_join__of_many_queries_and_few_points_in_many_dimensions(n):
     neighbours, distances = nearest(queries, queries[:n], 1, "euclidean", NOBODY)
     np.testing.assert_array_equal(found.distance, distances)
     np.testing.assert_array_equal(found.neighbour, neighbours)
+
+
+@pytest.mark.parametrize(
+    ("n", "make", "is_multiplied"), [(1400, uniform, False), (4000, uniform, True), (4000, in_groups, False)]
+)
+def test_knn_join__of_a_dozen_dimensions_multiplies_many_points_that_a_tree_cannot_part(
+    n, make, is_multiplied
+):
+    points, counters = make(n, 16), {}
+    found = knn_join(None, points, 3, counters=counters)
+    assert ("products" in counters) == is_multiplied
+    neighbours, distances = nearest(points[:400], points, 3, "euclidean", np.arange(400))
+    np.testing.assert_array_equal(found.distance[:400], distances)
+    np.testing.assert_array_equal(found.neighbour[:400], neighbours)
 
 
 def test_knn_join__of_few_dimensions_that_look_many_is_searched_in_the_tree():

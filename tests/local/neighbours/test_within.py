@@ -97,6 +97,16 @@ def test_degree__in_many_dimensions_counts_by_products_what_the_tree_counts(metr
     assert work["comparisons"] > 0
 
 
+@pytest.mark.parametrize(("d", "is_joined"), [(11, False), (12, True), (12, False)])
+def test_degree__of_a_dozen_dimensions_is_counted_by_a_join_up_to_a_quarter_of_all(d, is_joined):
+    points, work = np.random.default_rng(5).random((1500, d)), {}
+    fraction = 0.3 if d == 12 and not is_joined else 0.22
+    eps = float(np.quantile(np.linalg.norm(points[:500, None] - points[None, 500:1000], axis=-1), fraction))
+    found = epsjoin.degree(points, eps, counters=work)
+    assert found.mean() == pytest.approx(fraction * 1500, rel=0.1)
+    assert ("comparisons" not in work) == is_joined, "that is what a tree counts"
+
+
 @pytest.mark.parametrize("scale", [1e-170, 1e170])
 def test_degree__counts_by_the_tree_where_squares_of_lengths_are_no_numbers(scale, monkeypatch):
     monkeypatch.setattr(within, "_FEW_PAIRS", -1)

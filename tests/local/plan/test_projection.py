@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
 from epsjoin.kernels.join.projection import MAXIMUM, SQUARES, SUM
-from epsjoin.kernels.join.stack_sweep import CANDIDATES
+from epsjoin.kernels.join.stack_sweep import CANDIDATES, DISTANCES
 from epsjoin.local.plan.projection import (
     argsort_stable,
     choose_projection,
@@ -46,14 +46,25 @@ def test_argsort_stable__keeps_equal_values_in_their_order(values):
 
 def test_choose_projection__takes_the_axes_that_tell_rows_apart():
     random = np.random.default_rng(0)
-    points = random.random((20_000, 12))
+    points = random.random((30_000, 12))
     points[:, 3] *= 50  # widest by far, but half of the rows have one value there
     points[::2, 3] = 0.0
     points[:, [5, 7]] *= 20
-    points[:, 7] = points[:, 5] + random.normal(size=20_000) * 1e-3  # says what 5 says
-    choice = choose_projection(points[:5000], 20_000, 0.3, MAXIMUM)
+    points[:, 7] = points[:, 5] + random.normal(size=30_000) * 1e-3  # says what 5 says
+    choice = choose_projection(points[:5000], 30_000, 0.3, MAXIMUM)
     assert choice.projection.axes[:2].tolist() in ([5, 3], [7, 3])
     assert not choice.projection.is_rotated
+
+
+@pytest.mark.parametrize("eps", [0.7, 1.2])
+def test_choose_projection__expects_the_survivors_of_a_simple_filter_from_few_rows(eps):
+    points = np.random.default_rng(1).random((6000, 20))
+    quick = choose_projection(points, 6000, eps, SQUARES, is_quick=True)
+    assert quick.candidates > 0.25 * 6000**2
+    _, counters = sweep_all(points, eps, quick.projection)
+    # principal axes tell the rows that they were made of apart a little better than others
+    assert 0.5 * counters[DISTANCES] < quick.survivors < 1.2 * counters[DISTANCES]
+    assert counters[DISTANCES] < 0.7 * quick.candidates
 
 
 def test_choose_projection__turns_the_points_where_that_saves_work():
@@ -102,12 +113,12 @@ def test_choose_projection__whatever_it_takes_is_exact(kind, metric, n, d, seed)
 @pytest.mark.parametrize("d", [1, 2, 3, 8, 40])
 def test_choose_projection__expects_the_candidates_that_come(d):
     random = np.random.default_rng(d)
-    points = random.normal(size=(12_000, d)) * np.exp(-np.arange(d) / 4)
+    points = random.normal(size=(30_000, d)) * np.exp(-np.arange(d) / 4)
     eps = 0.02 if d < 3 else 0.3
-    choice = choose_projection(points[:6000], 12_000, eps, SQUARES)
-    found = row_candidates(points, np.zeros(12_000, np.bool_), eps * (1 + 1e-12), choice.projection)
+    choice = choose_projection(points[:6000], 30_000, eps, SQUARES)
+    found = row_candidates(points, np.zeros(30_000, np.bool_), eps * (1 + 1e-12), choice.projection)
     assert choice.candidates == pytest.approx(found.sum(), rel=0.2)
-    again = choose_projection(points[:6000], 12_000, eps, SQUARES, ranges=one_by_one)
+    again = choose_projection(points[:6000], 30_000, eps, SQUARES, ranges=one_by_one)
     assert again.candidates == choice.candidates
     assert (again.projection.axes == choice.projection.axes).all()
 
@@ -118,10 +129,10 @@ def test_choose_projection__is_not_spoilt_by_an_outlier(d, far):
     n, eps = 2000, 0.002 if d == 2 else 0.15
     points = np.random.default_rng(d).random((n, d))
     # as a sample of so many rows that coordinates are chosen, not simply taken
-    _, without = sweep_all(points, eps, choose_projection(points, 10 * n, eps, SQUARES).projection)
+    _, without = sweep_all(points, eps, choose_projection(points, 20 * n, eps, SQUARES).projection)
     points[77] = far
     points[78, 0] = -far
-    found, counters = sweep_all(points, eps, choose_projection(points, 10 * n, eps, SQUARES).projection)
+    found, counters = sweep_all(points, eps, choose_projection(points, 20 * n, eps, SQUARES).projection)
     assert counters[CANDIDATES] <= 2 * without[CANDIDATES] + 100
     tree = cKDTree(np.delete(points, [77, 78], axis=0))
     assert len(found) == len(tree.query_pairs(eps))

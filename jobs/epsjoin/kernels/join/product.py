@@ -36,6 +36,8 @@ _SUM_SLACK = 2.0**-52
 """Slack of a sum of d squares in float64, in any order, beside one in column order, for each term."""
 _COSINE_SLACK = 1e-9
 """Bound of the rounding errors of two formulas of the cosine, for up to 2**20 dimensions."""
+_MIN_CHECKED = 32
+"""Minimum number of dimensions in which a sum in any order is made before the metric's own formula."""
 
 
 class ProductRows(NamedTuple):
@@ -187,6 +189,36 @@ def measure_four(
     return math.sqrt(to_a), math.sqrt(to_b), math.sqrt(to_c), math.sqrt(to_e)
 
 
+@njit_inner
+def _add_near(
+    left: ProductRows,
+    x: int,
+    right: ProductRows,
+    near: Ints,
+    n: int,
+    decision: Decision,
+    batch: PairBatch,
+    found: int,
+) -> int:
+    """Add the pairs of a row with those of up to four others that are within eps; return how many there are.
+
+    Parameters
+    ----------
+    left, x, right : the tables, and the row of the left one.
+    near : (4,) int64, of which the first n, at least one, are rows of the right table.
+    batch, found : the batch, and how many pairs are in it.
+    """
+    four = near[0], near[min(1, n - 1)], near[min(2, n - 1)], near[min(3, n - 1)]
+    measured = measure_four(left.points, x, right.points, four, decision.metric)
+    for i in range(n):
+        if measured[i] <= decision.eps:
+            batch.left[found] = left.names[x]
+            batch.right[found] = right.names[near[i]]
+            batch.distance[found] = measured[i]
+            found += 1
+    return found
+
+
 @njit
 def scan_product(
     products: Floats32,
@@ -196,7 +228,6 @@ def scan_product(
     state: Ints,
     is_self: bool,
     decision: Decision,
-    copied: Floats,
     batch: PairBatch,
     counts: Ints,
 ) -> int:
@@ -210,8 +241,7 @@ def scan_product(
     state : (4,) int64; goes on from its row and lane. At the end its row is r, unless the batch was full.
     is_self : whether only pairs with a smaller left row are meant.
     decision : the metric's, Euclid or cosine.
-    copied : (2, d) float64, room for two rows.
-    batch : filled from its beginning.
+    batch : filled from its beginning, as long as it has room for four pairs.
     counts : (4,) int64, see :mod:`epsjoin.kernels.join.stack_sweep`; distances and pairs are added.
 
     Returns
@@ -222,7 +252,8 @@ def scan_product(
     column, (n_rows, n_columns) = state[COLUMN], products.shape
     flat = products.reshape(-1)
     half = right.half[column : column + n_columns]
-    found = 0
+    is_wide = left.points.shape[1] >= _MIN_CHECKED
+    near, waiting, found = np.empty(4, np.int64), 0, 0
     for i in range(state[ROW], n_rows):
         x = begin + i
         threshold = left.threshold[x]
@@ -235,21 +266,24 @@ def scan_product(
                 bits &= bits - 1
                 if j < first:
                     continue
-                if found == batch.left.shape[0]:
-                    state[ROW], state[LANE] = i, j
-                    return found
                 y = column + j
+                if waiting == 0 and found + 4 > batch.left.shape[0]:
+                    state[ROW], state[LANE] = i, j
+                    counts[PAIRS] += found
+                    return found
                 counts[DISTANCES] += 1
-                if not may_be_within(left, x, right, y, decision.metric, decision.bound):
+                if is_wide and not may_be_within(left, x, right, y, decision.metric, decision.bound):
                     continue
-                distance = decide_rows(left, x, right, y, decision, copied)
-                if distance >= 0.0:
-                    batch.left[found] = left.names[x]
-                    batch.right[found] = right.names[y]
-                    batch.distance[found] = distance
-                    counts[PAIRS] += 1
-                    found += 1
+                near[waiting] = y
+                waiting += 1
+                if waiting == 4:
+                    found = _add_near(left, x, right, near, waiting, decision, batch, found)
+                    waiting = 0
+        if waiting:
+            found = _add_near(left, x, right, near, waiting, decision, batch, found)
+            waiting = 0
     state[ROW] = n_rows
+    counts[PAIRS] += found
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -147,7 +148,7 @@ class ArrayJoin:
         def check(found: int) -> None:
             self.options.check_limit(found, f"within eps = {self.eps:g}", self.expected_pairs)
 
-        few_rows = self._few()
+        few_rows = self.few_rows
         if few_rows is not None:
             with Progress(self.options.progress, name):
                 pairs = few_rows.pairs()
@@ -169,7 +170,9 @@ class ArrayJoin:
             options = self.options.for_sweep()
             return RowSweep(rows, self.points, self.n_left, bound, options, progress.show, check).pairs()
 
-    def _few(self) -> FewRows | None:
+    @cached_property
+    def few_rows(self) -> FewRows | None:
+        """The join of all pairs in one call, where rows are few."""
         return FewRows.of(self.points, self.n_left, self.is_right is None, self.eps, self.metric)
 
     def expected_pairs(self) -> float:
@@ -178,7 +181,7 @@ class ArrayJoin:
         return expected_pairs_of_tables(self.points[: self.n_left], right, self.eps, self.metric)
 
     def _join_whole(self, progress: Progress) -> Generator[Pairs, None, None]:
-        few_rows = self._few()
+        few_rows = self.few_rows
         if few_rows is None:
             return sweep_window(*self._window(), self.options.for_sweep(), progress.show)
         pairs = few_rows.pairs()

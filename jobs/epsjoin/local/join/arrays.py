@@ -119,7 +119,7 @@ def self_join(
     means ``|x_i - y_i| <= eps_i`` in each dimension. All sums are float64, in column order, of differences of
     the coordinates as they came.
 
-    From 32 dimensions on, euclidean and cosine, without weights and cuts, go through products of blocks of
+    From 12 dimensions on, euclidean and cosine, without weights and cuts, go through products of blocks of
     rows where the planner expects that to cost less (:mod:`epsjoin.local.product.rows`): the same pairs
     and distances. Points in float32 are not copied to float64 then; the join needs up to d + 6 float32 per
     point.

@@ -1,11 +1,12 @@
-"""Joins in many dimensions: by products of blocks of rows, or where that costs less by a window sweep."""
+"""Joins in a dozen dimensions and more: by products of blocks of rows, or if that costs less by a sweep."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epsjoin.kernels.arrays import Points
 from epsjoin.kernels.join.projection import Projection
 from epsjoin.local.arguments import check_coordinates, check_dimensions
 from epsjoin.local.join.array_join import ArrayJoin, check_ids
@@ -13,13 +14,17 @@ from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.join.product_join import ProductJoin
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.cuts import Cuts
-from epsjoin.local.plan.product import MIN_DIMENSIONS, ProductPlan, has_products
+from epsjoin.local.plan.product import MANY_DIMENSIONS, MIN_DIMENSIONS, ProductPlan, has_products
 from epsjoin.local.plan.ways import Tables, choose_way
 from epsjoin.local.product.blas import one_thread
+from epsjoin.local.product.rows import FilterSpace
+from epsjoin.local.sweep.threads import in_ranges
 
 _MIN_TERMS = 1 << 23
 """Minimum number of coordinates of all pairs of rows for which products are considered: fewer are compared
 sooner than planned."""
+_MAX_FEW_ROWS = 1 << 12
+"""Maximum number of rows that may be joined in one call, which takes no plan."""
 
 
 def join_of_one(
@@ -39,13 +44,16 @@ def join_of_one(
     n, metric = len(values), options.metric
     numbers, threshold = check_ids(ids, n), metric.check_eps(eps)
     metric.check(values, "points")
-    chosen = _choose(values, values if is_semi else None, threshold, metric)
-    if isinstance(chosen, ProductPlan):
-        return ProductJoin(values, None, numbers, metric, threshold, options, chosen.space)
-    values = np.asarray(values, np.float64)
-    return ArrayJoin(
-        values, None if ids is None else numbers, None, n, metric, threshold, None, options, chosen
-    )
+
+    def sweep(projection: Projection | None) -> ArrayJoin:
+        rows, names = np.asarray(values, np.float64), None if ids is None else numbers
+        return ArrayJoin(rows, names, None, n, metric, threshold, None, options, projection)
+
+    def multiply(space: FilterSpace) -> ProductJoin:
+        return ProductJoin(values, None, numbers, metric, threshold, options, space)
+
+    tables = Tables(values, values if is_semi else None, n, n if is_semi else 0)
+    return _choose(tables, threshold, options, sweep, multiply)
 
 
 def join_of_two(
@@ -65,13 +73,18 @@ def join_of_two(
     threshold = metric.check_eps(eps)
     metric.check(first, "left")
     metric.check(second, "right")
-    chosen = _choose(first, second, threshold, metric)
-    if isinstance(chosen, ProductPlan):
-        return ProductJoin(first, second, np.arange(n_left), metric, threshold, options, chosen.space)
-    both = np.concatenate((first, second), dtype=np.float64)
-    numbers = np.concatenate((np.arange(n_left), np.arange(len(second))))
-    is_right = np.arange(len(both)) >= n_left
-    return ArrayJoin(both, numbers, is_right, n_left, metric, threshold, None, options, chosen)
+
+    def sweep(projection: Projection | None) -> ArrayJoin:
+        both = np.concatenate((first, second), dtype=np.float64)
+        numbers = np.concatenate((np.arange(n_left), np.arange(len(second))))
+        is_right = np.arange(len(both)) >= n_left
+        return ArrayJoin(both, numbers, is_right, n_left, metric, threshold, None, options, projection)
+
+    def multiply(space: FilterSpace) -> ProductJoin:
+        return ProductJoin(first, second, np.arange(n_left), metric, threshold, options, space)
+
+    tables = Tables(first, second, n_left, len(second))
+    return _choose(tables, threshold, options, sweep, multiply)
 
 
 def _may_multiply(
@@ -84,12 +97,25 @@ def _may_multiply(
 
 
 def _choose(
-    left: Points, right: Points | None, eps: float, metric: Metric
-) -> ProductPlan | Projection | None:
-    """Choose products or the coordinates of a sweep; None where a sweep chooses them as it begins."""
-    tables = Tables(left, right, len(left), 0 if right is None else len(right))
-    if tables.n_pairs * left.shape[1] < _MIN_TERMS:
-        return None
+    tables: Tables,
+    eps: float,
+    options: JoinOptions,
+    sweep: Callable[[Projection | None], ArrayJoin],
+    multiply: Callable[[FilterSpace], ProductJoin],
+) -> ArrayJoin | ProductJoin:
+    """Choose products, or a sweep with its coordinates, or one that chooses them as it begins.
+
+    Parameters
+    ----------
+    sweep, multiply : make the join of these tables, from coordinates and from the filter rows.
+    """
+    d = tables.left.shape[1]
+    if tables.n_pairs * d < _MIN_TERMS:
+        return sweep(None)
+    if d < MANY_DIMENSIONS and tables.n_rows <= _MAX_FEW_ROWS:
+        swept = sweep(None)
+        if swept.few_rows is not None:
+            return swept
     with one_thread():
-        chosen = choose_way(tables, eps, metric)
-    return chosen if isinstance(chosen, ProductPlan) else chosen.projection
+        chosen = choose_way(tables, eps, options.metric, in_ranges(options.n_jobs, are_long=True))
+    return multiply(chosen.space) if isinstance(chosen, ProductPlan) else sweep(chosen.projection)

@@ -10,6 +10,7 @@ import numpy as np
 
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.join.partner_sweep import look_both_ways, partner_sweep
+from epsjoin.kernels.join.projection import Projection
 from epsjoin.kernels.join.window import is_done, new_state, window_rows
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.projection import choose_projection
@@ -26,6 +27,7 @@ def find_partners(
     options: SweepOptions,
     *,
     is_self: bool,
+    projection: Projection | None = None,
     show: Callable[[float], None] | None = None,
 ) -> Ints:
     """Find the left rows that have a right row within eps, without their pairs.
@@ -38,6 +40,7 @@ def find_partners(
     eps, metric : threshold and metric.
     options : threads and counters; there are no batches. The counter ``pairs`` counts rows with a partner.
     is_self : whether rows with equal ids are one row, which is no partner of its own.
+    projection : coordinates of the sweep, where they have been chosen.
     show : called with the fraction of the rows that is done.
 
     Returns
@@ -51,7 +54,8 @@ def find_partners(
     """
     n, reach = len(points), metric.embedded_eps(eps)
     embedded = metric.embed(points)
-    projection = choose_projection(embedded, n, reach, metric.norm).projection
+    if projection is None:
+        projection = choose_projection(embedded, n, reach, metric.norm).projection
     no_mask = np.zeros(n, np.int64)
     rows = look_both_ways(window_rows(points, embedded, ids, no_mask, reach, projection, is_right))
     decision, has_partner = metric.decision(eps), np.zeros(n, np.bool_)

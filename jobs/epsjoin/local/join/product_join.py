@@ -57,7 +57,7 @@ class ProductJoin:
     def pairs(self, name: str) -> Pairs:
         """Find all pairs of row numbers, sorted by (left, right): see :meth:`batches`."""
         n_right = self.n_left if self.right is None else self.n_right
-        return collect(self.batches(name), (self.n_left, n_right))
+        return collect(self.batches(name), (self.n_left, n_right), n_jobs=self.options.n_jobs)
 
     def _join(self, progress: Progress) -> Generator[Pairs, None, None]:
         left = NamedRows(self.left, self.ids)

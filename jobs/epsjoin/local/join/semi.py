@@ -51,7 +51,10 @@ def _mark_by_sweep(join: ArrayJoin, progress: Progress) -> Bools:
         return marked
     everything = join.points, np.arange(len(join.points)), join.is_right
     sweep = join.eps, join.metric, join.options.for_sweep()
-    marked[find_partners(*everything, *sweep, is_self=is_self, show=progress.show)] = True
+    found = find_partners(
+        *everything, *sweep, is_self=is_self, projection=join.projection, show=progress.show
+    )
+    marked[found] = True
     return marked
 
 

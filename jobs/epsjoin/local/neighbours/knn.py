@@ -71,8 +71,9 @@ def knn_join(
     are not known yet, with an eps for which about 8 k pairs per query are expected at most. Where no box and
     no pair can be left out, all distances are computed, in O(q n d).
 
-    From 32 dimensions on, euclidean and cosine have one more way: products of blocks of queries and points in
-    float32, whose slack is proven, leave the few points whose distance is computed. The sample of a tree
+    From 32 dimensions on, of some thousand queries and points from 12 on, euclidean and cosine have one more
+    way: products of blocks of queries and points in float32, whose slack is proven, leave the few points
+    whose distance is computed. The sample of a tree
     shows when that costs less. Then queries and points that are both float32 stay so. Of points among
     themselves each product serves both.
 

@@ -17,7 +17,15 @@ from epsjoin.kernels.arrays import Floats, Ints, Points
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.by_product import count_products
 from epsjoin.local.neighbours.tree import PointTree, make_lists
-from epsjoin.local.plan.product import MIN_DIMENSIONS, ProductPlan, ProductSample, has_products, plan_product
+from epsjoin.local.plan.costs import PRODUCT_NS_PER_PAIR
+from epsjoin.local.plan.product import (
+    MANY_DIMENSIONS,
+    MIN_DIMENSIONS,
+    ProductPlan,
+    ProductSample,
+    has_products,
+    plan_product,
+)
 from epsjoin.local.product.blas import one_thread
 from epsjoin.local.product.rows import embed
 
@@ -32,6 +40,8 @@ SAMPLE_QUERIES = 32
 """Number of queries with which products are planned."""
 _MIN_QUERIES = 192
 """Number of open queries below which nothing is planned."""
+_MIN_PAIRS = 1 << 21
+"""Number of open queries times points below which nothing is planned in fewer than ``MANY_DIMENSIONS``."""
 _MIN_POINTS = 128
 """Number of points below which a tree is grown at once."""
 _TREE_POINTS, _FEWER, _PLAN_POINTS = 1 << 11, 2, 512
@@ -49,7 +59,8 @@ def may_multiply(metric: Metric, points: Points, n_open: int) -> bool:
     """Whether products are worth a thought."""
     n, d = points.shape
     is_many = n >= _MIN_POINTS and n_open >= _MIN_QUERIES + SAMPLE_QUERIES
-    return is_many and d >= MIN_DIMENSIONS and has_products(metric)
+    is_wide = d >= MANY_DIMENSIONS or (d >= MIN_DIMENSIONS and n * n_open >= _MIN_PAIRS)
+    return is_many and is_wide and has_products(metric)
 
 
 def work_of(n_points: float, d: int) -> float:
@@ -62,13 +73,15 @@ def plan_before_tree(
 ) -> ProductPlan | None:
     """Plan products that are expected to cost less than a tree; None where they are not.
 
+    Nor in fewer than ``MANY_DIMENSIONS``, where a tree is grown in less time than this takes.
+
     Parameters
     ----------
     queries, points, itself, metric : see :func:`epsjoin.local.neighbours.search.fill_lists`.
     rows : (r,) int64, the open queries.
     k : number of neighbours.
     """
-    if not may_multiply(metric, points, len(rows)):
+    if points.shape[1] < MANY_DIMENSIONS or not may_multiply(metric, points, len(rows)):
         return None
     n, random = len(points), np.random.default_rng(0)
     n_few = min(_TREE_POINTS, max(_MIN_DRAWN, n // _PER_TREE_POINT))
@@ -81,11 +94,11 @@ def plan_before_tree(
     if plan is None:
         return None
     of_fewer = _ask_tree(fewer, k, *of)  # a tree of all compares no less
-    if not is_cheaper(plan, points, len(rows), k, of_fewer, metric):
+    if not is_cheaper(plan.nanoseconds, points, len(rows), k, of_fewer, metric):
         compared = _ask_tree(few, k, *of)
         growth = math.log(compared / of_fewer, _FEWER)
         compared *= (n / len(few)) ** min(1.0, max(0.0, growth))
-        if not is_cheaper(plan, points, len(rows), k, compared, metric):
+        if not is_cheaper(plan.nanoseconds, points, len(rows), k, compared, metric):
             return None
     return plan
 
@@ -140,8 +153,13 @@ def plan_if_cheaper(
     n_open : number of open queries.
     compared : number of points that the tree compares with a query.
     """
+    least = PRODUCT_NS_PER_PAIR * count_products(n_open, len(points), is_own=queries is points)
+    if not is_cheaper(least, points, n_open, k, compared, metric):
+        return None
     plan = _plan(queries, points, sample, k_distances, n_open, metric)
-    return plan if plan is not None and is_cheaper(plan, points, n_open, k, compared, metric) else None
+    if plan is None or not is_cheaper(plan.nanoseconds, points, n_open, k, compared, metric):
+        return None
+    return plan
 
 
 def _plan(
@@ -166,18 +184,24 @@ def _plan(
 
 
 def is_cheaper(
-    plan: ProductPlan, points: Points, n_open: int, k: int, compared: float, metric: Metric
+    nanoseconds: float, points: Points, n_open: int, k: int, compared: float, metric: Metric
 ) -> bool:
-    """Whether products cost no more than a tree that compares so many points with a query."""
-    of_products, of_tree = expected_nanoseconds(plan, points, n_open, k, compared, metric)
+    """Whether products cost no more than a tree: see :func:`expected_nanoseconds`."""
+    of_products, of_tree = expected_nanoseconds(nanoseconds, points, n_open, k, compared, metric)
     return of_products <= of_tree
 
 
 def expected_nanoseconds(
-    plan: ProductPlan, points: Points, n_open: int, k: int, compared: float, metric: Metric
+    nanoseconds: float, points: Points, n_open: int, k: int, compared: float, metric: Metric
 ) -> tuple[float, float]:
-    """What products are expected to cost, and a tree that compares so many points with a query, or a scan."""
+    """What products are expected to cost, and a tree that compares so many points with a query, or a scan.
+
+    Parameters
+    ----------
+    nanoseconds : of a join by the same products.
+    points, n_open, k, compared, metric : see :func:`plan_if_cheaper`.
+    """
     n, d = points.shape
     of_neighbours = k * (_NS_PER_NEIGHBOUR + _NS_PER_DECIDED_TERM * d)
     of_tree = _NS_PER_WORK[metric.name] * work_of(min(compared, SCAN_FRACTION * n), d)
-    return plan.nanoseconds + n_open * of_neighbours, n_open * of_tree
+    return nanoseconds + n_open * of_neighbours, n_open * of_tree

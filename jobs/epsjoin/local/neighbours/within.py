@@ -33,8 +33,9 @@ from epsjoin.local.sweep.threads import in_order
 _FEW_PAIRS = 50
 """Number of expected pairs per point up to which a join finds them sooner than a tree counts them."""
 
-_FEW_FRACTION = 1 / 10
-"""Fraction of the counted points within eps up to which a join by products of matrices is sooner."""
+_FEW_FRACTION = 1 / 8
+"""Expected pairs per point, as a fraction of the counted points, up to which a join is sooner in a dozen
+dimensions and more. Of one table each pair is one of two points."""
 
 _QUERIES_AT_ONCE = 4096
 """Number of queries that a thread counts for before it takes the next ones."""
@@ -124,8 +125,8 @@ def degree(
     Few rows are joined in one call. Of more, where a sample shows few pairs per point, the batches of a join
     are counted and forgotten: at its cost, in the memory of a batch. Where it shows many, by a tree of boxes
     over the counted points: a box that lies within eps as a whole is counted at once, so that points inside a
-    large eps cost nothing. In many dimensions few boxes are whole, so a join by products counts up to a tenth
-    of all pairs; with weights or one eps per dimension no box is.
+    large eps cost nothing. From 12 dimensions on few boxes are whole, so a join counts up to a quarter of
+    all pairs, of two tables an eighth; with weights or one eps per dimension no box is.
 
     Examples
     --------

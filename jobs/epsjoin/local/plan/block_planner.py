@@ -13,7 +13,7 @@ from epsjoin.kernels.arrays import Bools, Floats, Floats32, Ints, Points
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.blocks import BlockCosts, BlockPlan, Cells
 from epsjoin.local.plan.costs import BLOCK_NS_PER_TASK
-from epsjoin.local.plan.product import MIN_DIMENSIONS, ProductPlan, has_products, let_through
+from epsjoin.local.plan.product import MANY_DIMENSIONS, ProductPlan, has_products, let_through
 from epsjoin.local.plan.sizes import WORKER_BYTES
 from epsjoin.local.plan.ways import Tables, choose_way
 from epsjoin.local.product.blas import one_thread
@@ -166,7 +166,7 @@ def choose_products(
     ----------
     samples, n_rows : a uniform sample of each set in random order, and its number of rows.
     """
-    is_wide = samples[0].shape[1] >= MIN_DIMENSIONS and min(map(len, samples)) > 1
+    is_wide = samples[0].shape[1] >= MANY_DIMENSIONS and min(map(len, samples)) > 1
     if not is_wide or not has_products(metric):
         return None
     left, right = (samples[0], None) if len(samples) == 1 else samples

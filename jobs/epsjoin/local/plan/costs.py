@@ -39,6 +39,8 @@ PRODUCT_NS_PER_PAIR = 0.5
 """Nanoseconds of a join by products for a pair, whatever its coordinates: its product is looked at."""
 PRODUCT_NS_PER_TERM = 0.015
 """Nanoseconds of a join by products for a coordinate of a pair of filter rows."""
+PRODUCT_NS_PER_SURVIVOR = 20.0
+"""Nanoseconds of a join by products for a pair that is let through, whatever its coordinates."""
 PRODUCT_NS_PER_SURVIVOR_TERM = 0.5
 """Nanoseconds of a join by products for a coordinate of a pair that is let through."""
 PRODUCT_NS_PER_COORDINATE = 6.0

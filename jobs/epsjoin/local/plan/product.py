@@ -19,6 +19,7 @@ from epsjoin.local.metric import METRICS, Metric
 from epsjoin.local.plan.costs import (
     PRODUCT_NS_PER_COORDINATE,
     PRODUCT_NS_PER_PAIR,
+    PRODUCT_NS_PER_SURVIVOR,
     PRODUCT_NS_PER_SURVIVOR_TERM,
     PRODUCT_NS_PER_TERM,
 )
@@ -31,8 +32,8 @@ from epsjoin.local.product.rows import (
     reach,
 )
 
-MIN_DIMENSIONS = 32
-"""Minimum number of dimensions for which products are considered."""
+MIN_DIMENSIONS, MANY_DIMENSIONS = 12, 32
+"""Minimum number of dimensions for which products are considered at all, and before any sweep."""
 _MAX_AXES = 128
 """Maximum number of principal axes."""
 _ROUNDS = 3
@@ -123,7 +124,7 @@ def plan_product(
     placed = place_in_ball(np.concatenate((sample.left, sample.right)), space)
     join = _Join(placed, len(sample.left), pairs, n_rows, eps if each is None else each, metric)
     best = _plan(join, space, *_split(join, placed))
-    if best.nanoseconds < PLANNING_NS:
+    if best.nanoseconds < PLANNING_NS or len(space.centre) < MANY_DIMENSIONS:
         return best
     separation = separate(placed[: join.n_left], placed[join.n_left :], reach(space, metric, eps))
     if sizes := _promising_sizes(join, separation, best, are_turned=False):
@@ -198,7 +199,7 @@ def _nanoseconds(join: _Join, m: int, survivors: float) -> float:
     d = int(join.placed.shape[1])
     return (
         join.pairs * (PRODUCT_NS_PER_PAIR + PRODUCT_NS_PER_TERM * (m + 1 if m else d))
-        + survivors * PRODUCT_NS_PER_SURVIVOR_TERM * d
+        + survivors * (PRODUCT_NS_PER_SURVIVOR + PRODUCT_NS_PER_SURVIVOR_TERM * d)
         + join.n_rows * d * (PRODUCT_NS_PER_COORDINATE + 2.0 * PRODUCT_NS_PER_TERM * m)
     )
 

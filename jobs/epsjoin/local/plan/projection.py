@@ -36,18 +36,20 @@ _MAX_GRID = 6
 """Maximum number of grid coordinates."""
 _MIN_TRIED_ROWS, _MAX_TRIED_ROWS = 1024, 4096
 """Minimum and maximum number of rows of a sample on which coordinates are tried."""
+_FEW_TRIED_ROWS = 512
+"""Number of rows of a sample by which a simple filter is judged that most pairs come to."""
 _ROWS_PER_TRIED_ROW = 100
 """Number of rows of the join for each row on which coordinates are tried: trying costs little then."""
 _MAX_TRIED_PAIRS = 20_000
 """Maximum number of pairs by which axes are ordered."""
-_MIN_ROWS = 8000
+_MIN_ROWS = 24_000
 """Number of rows from which on coordinates are tried: fewer are mostly joined sooner than planned."""
 _MIN_COSTLY_ROWS = 2000
 """Minimum number of rows for which they are tried where the simple ones cost ``_COSTLY_NANOSECONDS``."""
 _NOTABLE_NANOSECONDS = 2e6
 """Estimated nanoseconds of a sweep of few rows from which on principal axes are tried, in one way."""
-_COSTLY_NANOSECONDS = 1.2e7
-"""Estimated nanoseconds of a sweep of few rows that trying, some milliseconds, is worth."""
+_COSTLY_NANOSECONDS = 5e7
+"""Estimated nanoseconds of a sweep of few rows that trying, some ten milliseconds, is worth."""
 _ROWS_PER_OUTLIER = 512
 """Number of rows of which one may lie outside of the range at either end of an axis."""
 _MAX_TRIED_AXES = 64
@@ -108,6 +110,11 @@ class _Trial(NamedTuple):
         """Rows of the sweep for each of these."""
         return self.n_rows / len(self.rows) if len(self.rows) else 0.0
 
+    def first(self, n: int) -> _Trial:
+        """A trial of the first n of these rows."""
+        is_right = None if self.is_right is None else self.is_right[:n]
+        return self._replace(rows=self.rows[:n], is_right=is_right)
+
 
 def choose_projection(
     sample: Floats,
@@ -151,12 +158,11 @@ def choose_projection(
         return _cost(trial, simple)
     may_rotate = norm == SQUARES and 2 < sample.shape[1] <= MAX_ROTATED_DIMENSIONS
     if n_rows < _MIN_ROWS or is_quick:
-        count = _with_few_survivors if is_quick else _with_survivors
-        choice = count(trial, _cost(trial, simple))
+        choice = _with_few_survivors(trial, _cost(trial, simple))
         if choice.nanoseconds > _NOTABLE_NANOSECONDS and may_rotate:
             basis = _principal_axes(_clipped(tried_rows, simple))[: simple.n_filter]
             principal = simple._replace(axes=simple.axes[:0], basis=basis, n_grid=2)
-            choice = min(choice, count(trial, _cost(trial, principal)), key=_nanoseconds)
+            choice = min(choice, _with_few_survivors(trial, _cost(trial, principal)), key=_nanoseconds)
         if choice.nanoseconds < _COSTLY_NANOSECONDS or is_quick:
             return choice
     kinds = (_try_axes, _try_principal_axes) if may_rotate else (_try_axes,)
@@ -309,9 +315,9 @@ def _with_survivors(trial: _Trial, choice: Choice) -> Choice:
 
 
 def _with_few_survivors(trial: _Trial, choice: Choice) -> Choice:
-    """As :func:`_with_survivors`, but where half of all pairs are candidates, they are not even counted."""
+    """As :func:`_with_survivors`, but of fewer rows where half of all pairs are candidates."""
     if choice.candidates > 0.25 * float(trial.n_rows) ** 2:
-        return choice._replace(nanoseconds=choice.nanoseconds + FILTER_NS_PER_SURVIVOR * choice.candidates)
+        trial = trial.first(_FEW_TRIED_ROWS)
     return _with_survivors(trial, choice)
 
 

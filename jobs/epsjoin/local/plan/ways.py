@@ -13,9 +13,16 @@ import numpy as np
 
 from epsjoin.kernels.arrays import Bools, Floats, Points
 from epsjoin.kernels.join.projection import FILTER_SIZES
+from epsjoin.kernels.ranges import Ranges, in_one_range
 from epsjoin.local.metric import Metric
-from epsjoin.local.plan.costs import SWEEP_NS_PER_TERM
-from epsjoin.local.plan.product import PLANNING_NS, ProductPlan, ProductSample, plan_product
+from epsjoin.local.plan.costs import PRODUCT_NS_PER_PAIR, SWEEP_NS_PER_TERM
+from epsjoin.local.plan.product import (
+    MANY_DIMENSIONS,
+    PLANNING_NS,
+    ProductPlan,
+    ProductSample,
+    plan_product,
+)
 from epsjoin.local.plan.projection import Choice, choose_projection, draw_tried_rows
 from epsjoin.local.plan.separation import separate
 from epsjoin.local.product.rows import embed
@@ -57,7 +64,9 @@ class Tables(NamedTuple):
         return float(self.n_left) * self.n_right
 
 
-def choose_way(tables: Tables, eps: float, metric: Metric) -> ProductPlan | Choice:
+def choose_way(
+    tables: Tables, eps: float, metric: Metric, ranges: Ranges = in_one_range
+) -> ProductPlan | Choice:
     """Choose products, or a sweep, with its coordinates.
 
     Parameters
@@ -65,12 +74,15 @@ def choose_way(tables: Tables, eps: float, metric: Metric) -> ProductPlan | Choi
     tables : none without rows.
     eps : threshold of the metric.
     metric : one that :func:`epsjoin.local.plan.product.has_products`.
+    ranges : how the kinds of coordinates of a sweep are tried, in fewer than ``MANY_DIMENSIONS``.
 
     Returns
     -------
     ProductPlan | Choice
         The same for the same arguments.
     """
+    if tables.left.shape[1] < MANY_DIMENSIONS:
+        return _choose_in_few_dimensions(tables, eps, metric, ranges)
     sample = _draw_sample(tables, metric)
     product = plan_product(sample, tables.n_pairs, tables.n_rows, eps, metric)
     is_quick = product.nanoseconds < PLANNING_NS
@@ -80,6 +92,21 @@ def choose_way(tables: Tables, eps: float, metric: Metric) -> ProductPlan | Choi
     if _least_sweep_nanoseconds(sample, tables, eps, metric) >= product.nanoseconds:
         return product
     sweep = _plan_sweep(tables, eps, metric, is_quick)
+    return product if product.nanoseconds <= sweep.nanoseconds else sweep
+
+
+def _choose_in_few_dimensions(
+    tables: Tables, eps: float, metric: Metric, ranges: Ranges
+) -> ProductPlan | Choice:
+    """Plan a sweep, and products where these may cost less.
+
+    Most sets of few dimensions are swept soonest, and a sample tells that in less time than it is multiplied.
+    """
+    least = tables.n_pairs * PRODUCT_NS_PER_PAIR
+    sweep = _plan_sweep(tables, eps, metric, is_quick=least < PLANNING_NS, ranges=ranges)
+    if sweep.nanoseconds <= least:
+        return sweep
+    product = plan_product(_draw_sample(tables, metric), tables.n_pairs, tables.n_rows, eps, metric)
     return product if product.nanoseconds <= sweep.nanoseconds else sweep
 
 
@@ -110,7 +137,9 @@ def _least_sweep_nanoseconds(sample: ProductSample, tables: Tables, eps: float, 
     return SWEEP_NS_PER_TERM * _decided_terms(sample.left, reach, metric) * passing * tables.n_pairs
 
 
-def _plan_sweep(tables: Tables, eps: float, metric: Metric, is_quick: bool) -> Choice:
+def _plan_sweep(
+    tables: Tables, eps: float, metric: Metric, is_quick: bool, ranges: Ranges = in_one_range
+) -> Choice:
     """What a window sweep would do, with what it costs to decide the pairs that its filter lets through.
 
     Only the simplest sweeps are tried where products take less time than to look for the best.
@@ -118,7 +147,7 @@ def _plan_sweep(tables: Tables, eps: float, metric: Metric, is_quick: bool) -> C
     sample, is_right = _draw_proportionally(tables, metric)
     reach = metric.embedded_eps(eps)
     choice = choose_projection(
-        sample, tables.n_rows, reach, metric.norm, is_right=is_right, is_quick=is_quick
+        sample, tables.n_rows, reach, metric.norm, is_right=is_right, is_quick=is_quick, ranges=ranges
     )
     terms = _decided_terms(sample, reach, metric)
     return choice._replace(nanoseconds=choice.nanoseconds + SWEEP_NS_PER_TERM * terms * choice.survivors)

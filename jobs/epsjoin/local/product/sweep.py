@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from epsjoin.kernels.arrays import Floats, Floats32, Ints, Points
+from epsjoin.kernels.arrays import Floats32, Ints, Points
 from epsjoin.kernels.distances import Decision
 from epsjoin.kernels.join.product import COLUMN, DONE, ROW, scan_product
 from epsjoin.kernels.join.stack_sweep import CANDIDATES, PairBatch
@@ -107,7 +107,6 @@ class _Blocks(threading.local):
         self.left, self.right, self.decision = left, right, decision
         self.is_self, self.is_ordered = is_self, is_ordered
         self.products: Floats32 = np.empty(BLOCK_ROWS * BLOCK_ROWS, np.float32)
-        self.copied: Floats = np.empty((2, left.rows.points.shape[1]))
 
     def chunks(self) -> Chunks:
         """The left rows, block by block."""
@@ -140,7 +139,7 @@ class _Blocks(threading.local):
         products = self.products[: (end - begin) * len(right)].reshape(end - begin, len(right))
         np.matmul(self.left.filter[begin:end], right.T, out=products)
         rows = self.left.rows, begin, self.right.rows
-        of = self.is_self, self.decision, self.copied
+        of = self.is_self, self.decision
         return int(scan_product(products, *rows, state, *of, batch, counts))
 
     def _n_pairs(self, begin: int, end: int, column: int) -> int:
