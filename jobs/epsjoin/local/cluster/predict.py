@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.arrays import Ints
+from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.cluster.density import EndPairs, find_nearest_cores
 from epsjoin.local.arguments import check_points
 from epsjoin.local.cluster.batches import Dbscan
@@ -66,17 +66,9 @@ def predict_clusters(
     >>> predict_clusters([[1.5], [3.0], [9.0]], points, clusters, eps=1.0).tolist()
     [0, -1, -1]
     """
-    known, clusters = check_points("points", points), check_dbscan(clusters)
-    if len(clusters.labels) != len(known):
-        raise ArgumentError(
-            f"clusters must be those of the points, {len(known)}, not of {len(clusters.labels)}"
-        )
+    clusters = check_dbscan(clusters)
+    asked, known = check_new_points(new_points, points, len(clusters.labels))
     core = known[clusters.is_core]
-    asked = check_points("new_points", new_points)
-    if asked.shape[1] != known.shape[1]:
-        raise ArgumentError(
-            f"new_points must have as many columns as points, {known.shape[1]}, not {asked.shape[1]}"
-        )
     if weights is None:  # the join would call them left
         get_metric(metric).check(asked, "new_points")
     n, m = len(core), len(asked)
@@ -86,3 +78,24 @@ def predict_clusters(
         find_nearest_cores(EndPairs(pairs.left + n, pairs.right, pairs.distance), is_core, home, distance)
     labels = np.append(clusters.labels[clusters.is_core], NOISE)  # the last one is nobody's
     return np.asarray(labels[home[n:]], np.int64)
+
+
+def check_new_points(
+    new_points: npt.ArrayLike, points: npt.ArrayLike, n_clustered: int
+) -> tuple[Floats, Floats]:
+    """Return new points and those that were clustered as float64; without a copy where that is possible.
+
+    Raises
+    ------
+    ArgumentError
+        They are not what :func:`epsjoin.local.arguments.check_points` takes; there are other than
+        ``n_clustered`` points; or the new ones have another number of columns.
+    """
+    known, asked = check_points("points", points), check_points("new_points", new_points)
+    if len(known) != n_clustered:
+        raise ArgumentError(f"clusters must be those of the points, {len(known)}, not of {n_clustered}")
+    if asked.shape[1] != known.shape[1]:
+        raise ArgumentError(
+            f"new_points must have as many columns as points, {known.shape[1]}, not {asked.shape[1]}"
+        )
+    return asked, known

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.local.arguments import check_count, check_points
+from epsjoin.local.arguments import check_count
 from epsjoin.local.cluster.hdbscan import Hdbscan, check_alpha, strength
+from epsjoin.local.cluster.predict import check_new_points
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.neighbours.knn import knn_join
 from epsjoin.local.sweep.sweeping import check_n_jobs
@@ -93,17 +94,9 @@ def predict_hdbscan(
     >>> predict_hdbscan([[0.15], [5.5], [12.0]], points, clusters, min_samples=1).labels.tolist()
     [0, 1, -1]
     """
-    known, asked = check_points("points", points), check_points("new_points", new_points)
     if not isinstance(clusters, Hdbscan):
         raise ArgumentError(f"clusters must be what hdbscan returns, not {type(clusters).__name__}")
-    if len(clusters.labels) != len(known):
-        raise ArgumentError(
-            f"clusters must be those of the points, {len(known)}, not of {len(clusters.labels)}"
-        )
-    if asked.shape[1] != known.shape[1]:
-        raise ArgumentError(
-            f"new_points must have as many columns as points, {known.shape[1]}, not {asked.shape[1]}"
-        )
+    asked, known = check_new_points(new_points, points, len(clusters.labels))
     most = len(known) or math.inf  # of no points hdbscan takes any number, too
     samples, scale = check_count("min_samples", min_samples, most=most), check_alpha(alpha)
     check_n_jobs(n_jobs)
