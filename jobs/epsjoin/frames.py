@@ -75,6 +75,30 @@ _KINDS = (
 )
 
 
+def _polars_to_arrow(ids: Any) -> Any:
+    with needing_extra("a frame of pandas or Arrow with such ids of polars"):
+        import pyarrow  # noqa: F401 - so that polars does not say in its own words that it is missing
+    return ids.to_arrow()
+
+
+def _arrow_to_pandas(ids: Any) -> Any:
+    return ids.to_pandas(integer_object_nulls=True)
+
+
+def _polars_to_pandas(ids: Any) -> Any:
+    if not ids.null_count() and (plain := np.asarray(ids)).ndim == 1 and plain.dtype.kind in "fiub":
+        return plain  # which needs no pyarrow
+    return _arrow_to_pandas(_polars_to_arrow(ids))
+
+
+_CONVERSIONS = {
+    ("polars", "pyarrow"): _polars_to_arrow,
+    ("pyarrow", "pandas"): _arrow_to_pandas,
+    ("polars", "pandas"): _polars_to_pandas,
+}
+"""How ids of one package become those of another that would round or refuse some of them as they are."""
+
+
 def join_frames(
     left: Any,
     right: Any = None,
@@ -315,20 +339,9 @@ def _ids(kind: _Kind, name: str, frame: Any, column: str | None, rows: Ints) -> 
 
 
 def _of_kind(kind: _Kind, other: _Kind, ids: Any) -> Any:
-    """The ids of one kind of frames for another kind, which would round or refuse some of them."""
-    if kind is other or kind.package == "polars" or isinstance(ids, np.ndarray):
-        return ids
-    if kind.package == "pandas":
-        n_null = ids.null_count() if other.package == "polars" else ids.null_count
-        if not n_null and (plain := np.asarray(ids)).ndim == 1 and plain.dtype.kind in "fiub":
-            return plain
-    elif other.package == "pandas":
-        return ids
-    if other.package == "polars":
-        with needing_extra("a frame of pandas or Arrow with such ids of polars"):
-            import pyarrow  # noqa: F401 - so that polars does not say in its own words that it is missing
-        ids = ids.to_arrow()
-    return ids.to_pandas(integer_object_nulls=True) if kind.package == "pandas" else ids
+    """The ids of one kind of frames for another kind."""
+    convert = _CONVERSIONS.get((other.package, kind.package))
+    return ids if convert is None or isinstance(ids, np.ndarray) else convert(ids)
 
 
 def _make(kind: _Kind, ids: tuple[Any, Any], others: dict[str, NDArray[Any]]) -> Any:
