@@ -18,7 +18,7 @@ INTERRUPTED = 128 + signal.SIGINT
 """Exit code after Ctrl-C, as shells have it; that of the jobs (``epsjoin.errors``), too."""
 
 try:
-    import psutil  # type: ignore[import-untyped]  # as it comes
+    import psutil  # type: ignore[import-untyped]  # it has no types
     from airflow import __main__ as airflow
     from airflow.api.client import local_client
     from airflow.api.common.trigger_dag import trigger_dag
@@ -61,7 +61,8 @@ def main(argv: Sequence[str]) -> int:
         sys.tracebacklimit = 0  # of what a task raises, the sentence is for people
     arguments = cli_parser.get_parser().parse_args(["dags", *argv])
     # Airflow's own have no such parameters: their names in its modules are the only place to give them
-    local_client.trigger_dag = SimpleNamespace(trigger_dag=_trigger)  # type: ignore[assignment, attr-defined]
+    own = SimpleNamespace(trigger_dag=_trigger)
+    local_client.trigger_dag = own  # type: ignore[assignment, attr-defined]  # no module; not exported
     dagrun.get_or_create_dagrun = _begin_now
     sys.argv = ["airflow", "dags", *argv]
     try:
@@ -77,10 +78,7 @@ def main(argv: Sequence[str]) -> int:
             raise
         print(f"airflow: {_describe_failed(arguments.dag_id)}", file=sys.stderr)
         return 1
-    except (
-        IntegrityError,
-        PendingRollbackError,
-    ) as error:  # such as by two first runs of new data sets at once
+    except (IntegrityError, PendingRollbackError) as error:  # two first runs of new data sets at once
         told = str(error.orig if isinstance(error, IntegrityError) else error).splitlines()[0]
         print(
             "airflow: another process wrote to Airflow's database at the same moment; the same command again "
