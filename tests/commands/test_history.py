@@ -169,6 +169,17 @@ def test_history__does_not_replace_another_table(lake: Lake, capsys: pytest.Capt
     assert ask(lake, "--table", "points") == 0
 
 
+def test_history__says_once_that_it_is_the_history_which_cannot_be_written(
+    lake: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    place = tmp_path / "file" / "out"
+    assert ask(lake, "--table", "points", "--to", str(place)) == 1
+    told = capsys.readouterr().err
+    assert told.startswith(f"epsjoin history: file://{place}")
+    assert "cannot be written" in told
+
+
 @pytest.mark.parametrize(
     ("columns", "key", "found"),
     [

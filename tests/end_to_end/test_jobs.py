@@ -44,7 +44,7 @@ def test_spark_submit__tells_an_error_of_a_task_once(tmp_path: Path) -> None:
     (points / "run=2023-06-01").touch()  # where a folder should be
     done = submit(tmp_path, "ingest", "2023-06-01")
     assert done.returncode == 1
-    assert done.stdout.strip().splitlines()[-1].startswith("ingest: points: file:///")
+    assert done.stdout.strip().splitlines()[-1].startswith(f"ingest: file://{points}/run=2023-06-01/")
     said = f"{done.stdout}{done.stderr}"
     assert said.count("cannot be written") == 1
     assert "handlePythonException" not in said

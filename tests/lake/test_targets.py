@@ -76,7 +76,7 @@ def test_write__that_cannot_be_ended_leaves_no_file(lake: Lake, monkeypatch: pyt
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pq.ParquetWriter, "close", fail)
-    with pytest.raises(TableError, match="pairs: .* cannot be written .*No space left"):
+    with pytest.raises(TableError, match="^file:.* cannot be written .*No space left"):
         into.write([pairs((1, 2, 0.5))])
     assert not list(Path(uris.filesystem_of(into.location)[1]).rglob("*.parquet"))
 

@@ -246,7 +246,7 @@ def translate_write_errors(table: str, place: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise TableError(
-            f"{table}: {place} cannot be written ({to_one_line(error)}); the table is as it was; "
+            f"{place} cannot be written ({to_one_line(error)}); the table is as it was; "
             f"make room or mend what is wrong, then {run_again(table)}"
         ) from error
 

@@ -167,7 +167,7 @@ def replace_slices(
             break
         if log.version() == version:
             raise UnfitTableError(
-                f"{into.table}: the Delta log of {into.location} takes no new slice "
+                f"the Delta log of {into.location} takes no new slice "
                 f"({to_one_line(refusal)}); {advice(into.location)}"
             ) from refusal
         version = log.version()
