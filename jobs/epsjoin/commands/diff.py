@@ -22,10 +22,11 @@ from epsjoin.lake import slices
 from epsjoin.lake.arguments import add_lake, open_stored, parse_run
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.local.differ.methods import METHODS
+from epsjoin.report import words
 from epsjoin.vocabulary import CHANGES
 
 MAX_TEXT = 40
-"""Number of characters of a value that are shown."""
+"""Number of characters of a value of a whole row that are shown."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -51,30 +52,30 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _read_near(words: Sequence[str] | None) -> Near | None:
+def _read_near(given: Sequence[str] | None) -> Near | None:
     """One distance, or the eps of each criterion."""
-    if words is None:
+    if given is None:
         return None
     near: dict[str | tuple[str, str], float] = {}
     try:
-        if len(words) == 1 and "=" not in words[0]:
-            return float(words[0])
-        for word in words:
+        if len(given) == 1 and "=" not in given[0]:
+            return float(given[0])
+        for word in given:
             columns, _, eps = word.rpartition("=")
             if not columns:
                 raise ValueError(word)
             first, comma, second = columns.partition(",")
             near[(first, second) if comma else first] = float(eps)
     except ValueError as error:
-        said = " ".join(words)
+        said = " ".join(given)
         raise ArgumentError(f"--near must be EPS, or COLUMN=EPS of each criterion, not {said}") from error
     return near
 
 
-def _read_tolerance(words: Sequence[str]) -> dict[str, float]:
+def _read_tolerance(given: Sequence[str]) -> dict[str, float]:
     """The tolerance of each column."""
     found: dict[str, float] = {}
-    for word in words:
+    for word in given:
         name, _, most = word.rpartition("=")
         if name in found:
             raise ArgumentError(f"--tolerance has two numbers for the column {name}")
@@ -210,10 +211,9 @@ def _row(row: Mapping[str, Any]) -> str:
 
 
 def _update(row: Mapping[str, Any], key: Sequence[str]) -> str:
-    changes = (
-        f"{name} {_shown(row['before'][name])} → {_shown(row['now'][name])}" for name in row["columns"]
-    )
-    return f"{_row({name: row[name] for name in key})}: {first_fields(changes)}"
+    differing = ((name, *words.differing(row["before"][name], row["now"][name])) for name in row["columns"])
+    changes = first_fields(f"{name} {before} → {now}" for name, before, now in differing)
+    return f"{_row({name: row[name] for name in key})}: {changes}"
 
 
 def _rekeying(row: Mapping[str, Any], key: Sequence[str]) -> str:
@@ -223,9 +223,6 @@ def _rekeying(row: Mapping[str, Any], key: Sequence[str]) -> str:
 
 
 def _shown(value: Any) -> str:
-    if value is None:
-        return "nothing"
-    if isinstance(value, bool):  # as files have it
-        return str(value).lower()
-    text = repr(value) if isinstance(value, str) and not value.isprintable() else str(value)
+    """A value of a whole row; numbers with all digits, as they may be a key."""
+    text = repr(value).removesuffix(".0") if isinstance(value, float) else words.cell(value)
     return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
