@@ -114,6 +114,7 @@ def test_sample__is_uniform_bounded_and_that_of_its_seed(
             DataRefusedError,
             "by gzip: its name must end in .gz$",
         ),
+        ("a.jsonl", gzip.compress(b"{}\n", mtime=0), DataRefusedError, "by gzip: its name must end in .gz$"),
         (
             "a.csv",
             b"PK\x03\x04\x14\0\0\n",
@@ -121,6 +122,7 @@ def test_sample__is_uniform_bounded_and_that_of_its_seed(
             "a zip archive or a workbook: store what is in it",
         ),
         ("a.csv", b"PAR1\x15\0\n1\n", DataRefusedError, "is a Parquet file: its name must end in .parquet"),
+        ("a.csv", "PAR1,y\n1,2\n", DataRefusedError, "column 'x' is missing; the file has PAR1, y"),
         ("a.csv", "\n\n", DataRefusedError, "column 'x' is missing; the file has none$"),
         ("a.jsonl", '{"id;x": 1}\n', DataRefusedError, "the file has id;x$"),
         ("a.csv.gz", gzip.compress(b"x\n" + b"1\n" * 9999, mtime=0)[:-12], DataRefusedError, "a.csv.gz: "),

@@ -43,6 +43,13 @@ A longer line is measured exactly.
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """What a file of lines may begin with; it is no part of the first line."""
 
+_SIGNATURES = {
+    b"\x1f\x8b\x08": "is compressed by gzip: its name must end in .gz",
+    b"PK\x03\x04": "is a zip archive or a workbook: store what is in it as CSV or JSON lines",
+    b"PAR1\x15": "is a Parquet file: its name must end in .parquet, its format in the contract be parquet",
+}
+"""How files begin that are no text, and what to do about each."""
+
 
 def open_lines(stream: IO[bytes], name: str) -> IO[bytes]:
     """Open a file of lines: decompressed if its name ends in .gz, within ``MAX_LINE`` and ``MAX_EXPANSION``.
@@ -55,7 +62,7 @@ def open_lines(stream: IO[bytes], name: str) -> IO[bytes]:
     Raises
     ------
     DataRefusedError
-        While it is read: ``MAX_LINE`` or ``MAX_EXPANSION`` is exceeded.
+        While it is read: ``MAX_LINE`` or ``MAX_EXPANSION`` is exceeded, or it is no text.
     """
     # a raw stream returns lines slowly, a BufferedReader over it returns them fast
     return cast("IO[bytes]", io.BufferedReader(open_pieces(stream, name), BUFFER))
@@ -157,7 +164,7 @@ class PieceStream(io.RawIOBase):
     Raises
     ------
     DataRefusedError
-        While it is read: ``MAX_LINE`` or ``MAX_EXPANSION`` is exceeded.
+        While it is read: ``MAX_LINE`` or ``MAX_EXPANSION`` is exceeded, or it is no text.
     """
 
     def __init__(
@@ -179,6 +186,8 @@ class PieceStream(io.RawIOBase):
         data = self._stream.read(PIECE)
         while data and len(data) < PIECE and (more := self._stream.read(PIECE - len(data))):
             data += more
+        if not self._n_bytes:
+            self._check_is_text(data)
         self._n_bytes += len(data)
         self._check(data)
         return data
@@ -191,6 +200,11 @@ class PieceStream(io.RawIOBase):
         buffer[: len(taken)] = taken
         self._rest = self._rest[len(taken) :]
         return len(taken)
+
+    def _check_is_text(self, begin: bytes) -> None:
+        for signature, words in _SIGNATURES.items():
+            if begin.startswith(signature):
+                raise DataRefusedError(f"{self._name}: the file {words}")
 
     def _check(self, data: bytes) -> None:
         n = len(data)

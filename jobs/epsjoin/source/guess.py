@@ -18,7 +18,7 @@ from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source.guess_column import ColumnValues, Guess
 from epsjoin.source.records import FORMATS, Record, key_id, open_records
-from epsjoin.source.untyped import FoundColumns, other_separator, refuse_other_formats
+from epsjoin.source.untyped import FoundColumns, other_separator
 
 MAX_ROWS = 100_000
 """Maximum number of records that are looked at; a file may have more."""
@@ -67,7 +67,6 @@ def guess_file(file: Path, format_: str) -> FileGuess:
 
 def _look(file: Path, source: SourceContract) -> FileGuess:
     names = _names_of(file, source)
-    refuse_other_formats(str(file), names)
     once = [name for name in dict.fromkeys(names) if names.count(name) == 1]
     columns = tuple(Column(name, "string") for name in once)
     is_text = source.format == "csv"

@@ -57,27 +57,6 @@ def other_separator(names: Sequence[str]) -> str:
     return ""
 
 
-_SIGNATURES = {
-    "\x1f\\x8b": "is compressed by gzip: its name must end in .gz",
-    "PK\x03\x04": "is a zip archive or a workbook: store what is in it as CSV",
-    "PAR1": "is a Parquet file: its name must end in .parquet, and its format in the contract be parquet",
-}
-"""How files begin that are no text, as a reader of text shows it, and what to do about each."""
-
-
-def refuse_other_formats(file: str, names: Sequence[str]) -> None:
-    """Refuse a file of another format that was read as CSV, by how the first of its columns begins.
-
-    Raises
-    ------
-    DataRefusedError
-        It is a file that was compressed or is no text.
-    """
-    for begin, words in _SIGNATURES.items():
-        if names and names[0].startswith(begin):
-            raise DataRefusedError(f"{file}: the file {words}")
-
-
 class FoundColumns:
     """The columns that a file has, as far as it has been read.
 
@@ -132,11 +111,10 @@ class FoundColumns:
         Raises
         ------
         DataRefusedError
-            A column is missing or occurs more than once, or the file has another format.
+            A column is missing or occurs more than once.
         """
         missing = [name for name in dict.fromkeys(wanted) if name not in self.names]
         if missing:
-            refuse_other_formats(self._file, self.names)
             are_optional = all(name in optional for name in missing)
             advice = "; one that is not required must be there, too, and may be empty" if are_optional else ""
             raise DataRefusedError(
