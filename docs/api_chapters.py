@@ -57,7 +57,7 @@ CHAPTERS = (
         "Density clusters, distances to the k-th neighbour, and what stands apart.",
         (
             *("dbscan", "dbscan_pairs", "Dbscan", "predict_clusters", "update_clusters", "NOISE"),
-            *("hdbscan", "Hdbscan", "SpanningTree", "Lives", "predict_hdbscan", "Predicted"),
+            *("hdbscan", "Hdbscan", "SpanningTree", "Lambdas", "predict_hdbscan", "Predicted"),
             *("k_distance", "lof", "Lof", "db_outliers", "KNearest"),
             *("sklearn.DBSCAN", "sklearn.HDBSCAN", "sklearn.LocalOutlierFactor"),
             *("sklearn.RadiusNeighborsTransformer", "sklearn.KNeighborsTransformer"),

@@ -40,13 +40,13 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.cluster.batches import Dbscan as Dbscan
     from epsjoin.local.cluster.dbscan import dbscan as dbscan
     from epsjoin.local.cluster.hdbscan import Hdbscan as Hdbscan
-    from epsjoin.local.cluster.hdbscan import Lives as Lives
-    from epsjoin.local.cluster.hdbscan import SpanningTree as SpanningTree
+    from epsjoin.local.cluster.hdbscan import Lambdas as Lambdas
     from epsjoin.local.cluster.hdbscan import hdbscan as hdbscan
     from epsjoin.local.cluster.of_pairs import dbscan_pairs as dbscan_pairs
     from epsjoin.local.cluster.predict import predict_clusters as predict_clusters
     from epsjoin.local.cluster.predict_hdbscan import Predicted as Predicted
     from epsjoin.local.cluster.predict_hdbscan import predict_hdbscan as predict_hdbscan
+    from epsjoin.local.cluster.spanning import SpanningTree as SpanningTree
     from epsjoin.local.cluster.update import update_clusters as update_clusters
     from epsjoin.local.compare.match import Matched as Matched
     from epsjoin.local.compare.match import match_clusters as match_clusters
@@ -129,10 +129,11 @@ _HOMES = {
     "local.bestmatch.watermarks": "Punctuated ReadAhead Sorted Within",
     "local.cluster.batches": "Dbscan",
     "local.cluster.dbscan": "dbscan",
-    "local.cluster.hdbscan": "Hdbscan Lives SpanningTree hdbscan",
+    "local.cluster.hdbscan": "Hdbscan Lambdas hdbscan",
     "local.cluster.of_pairs": "dbscan_pairs",
     "local.cluster.predict": "predict_clusters",
     "local.cluster.predict_hdbscan": "Predicted predict_hdbscan",
+    "local.cluster.spanning": "SpanningTree",
     "local.cluster.update": "update_clusters",
     "local.compare.match": "Matched match_clusters name_clusters",
     "local.epsilon.box_count": "box_counts fit_box_count",

@@ -18,8 +18,8 @@ from sklearn.utils import shuffle
 
 import epsjoin
 from epsjoin.errors import ArgumentError
-from epsjoin.local.cluster import hdbscan, spanning
-from epsjoin.local.cluster.hdbscan import core_distances, mutual_reachability_tree
+from epsjoin.local.cluster import spanning
+from epsjoin.local.cluster.spanning import core_distances, mutual_reachability_tree
 from oracles import examples
 from oracles import hdbscan as twin
 from oracles.spanning_tree import prim
@@ -52,9 +52,9 @@ def test_tree__has_the_weights_of_prims(metric, n, has_ties, min_samples, alpha,
     min_samples = min(min_samples, n)
     chosen = epsjoin.get_metric(name, p or None)
     of = points, core_distances(points, min_samples, chosen), chosen
-    with mock.patch.multiple(hdbscan, _FEW_ROWS=way[0], _MAX_COMPARED=way[1]):
+    with mock.patch.multiple(spanning, _FEW_ROWS=way[0], _MAX_COMPARED=way[1]):
         tree = mutual_reachability_tree(*of, alpha=alpha)
-    with mock.patch.multiple(hdbscan, _FEW_ROWS=way[0]), mock.patch.object(spanning, "_AT_ONCE", 100):
+    with mock.patch.multiple(spanning, _FEW_ROWS=way[0]), mock.patch.object(spanning, "_AT_ONCE", 100):
         same = mutual_reachability_tree(*of, alpha=alpha)
     assert [column.tolist() for column in tree] == [column.tolist() for column in same], "whatever the way"
     assert tree.weight.tolist() == prim(points.tolist(), min_samples, name, p, alpha)
@@ -73,16 +73,16 @@ def test_tree__is_the_same_either_way_where_distances_have_few_digits(alpha):
     of = random.integers(0, 8, (90, 2)) * 5e-324, np.zeros(90), chosen
     trees = []
     for most in (0, 512):
-        with mock.patch.multiple(hdbscan, _FEW_ROWS=most, _MAX_COMPARED=1.0):
+        with mock.patch.multiple(spanning, _FEW_ROWS=most, _MAX_COMPARED=1.0):
             trees.append([column.tolist() for column in mutual_reachability_tree(*of, alpha=alpha)])
     assert trees[0] == trees[1]
 
 
 @pytest.mark.parametrize(("d", "is_given_up"), [(2, False), (30, True)])
 def test_tree__by_boxes_is_given_up_where_these_tell_little_apart(monkeypatch, d, is_given_up):
-    points, dense = np.random.default_rng(0).random((2100, d)), hdbscan.span_by_pairs
+    points, dense = np.random.default_rng(0).random((2100, d)), spanning.span_by_pairs
     called = []
-    monkeypatch.setattr(hdbscan, "span_by_pairs", lambda *of: called.append(of) or dense(*of))
+    monkeypatch.setattr(spanning, "span_by_pairs", lambda *of: called.append(of) or dense(*of))
     core = core_distances(points, 5, epsjoin.get_metric("euclidean"))
     mutual_reachability_tree(points, core, epsjoin.get_metric("euclidean"))
     assert bool(called) == is_given_up
@@ -101,7 +101,7 @@ def interruptible():
 def test_tree__ends_by_an_interrupt_while_a_kernel_searches(monkeypatch, few_rows):
     """By boxes, and by all pairs."""
     points, euclidean = np.random.default_rng(0).random((40_000, 8)), epsjoin.get_metric("euclidean")
-    monkeypatch.setattr(hdbscan, "_FEW_ROWS", few_rows)
+    monkeypatch.setattr(spanning, "_FEW_ROWS", few_rows)
     core = np.zeros(len(points))
     mutual_reachability_tree(points[:600], core[:600], euclidean)  # kernels are compiled
     threading.Timer(0.1, signal.pthread_kill, (threading.get_ident(), signal.SIGINT)).start()
@@ -268,7 +268,7 @@ def test_hdbscan__takes_no_cluster_beside_a_part_of_it_that_was_split_off_at_exa
     how = {"cluster_selection_method": method, "cluster_selection_epsilon": 8.0}
     found = epsjoin.hdbscan(points, 3, 1, **how)
     assert found.labels.tolist() == [-1, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2]
-    assert found.lives.birth.tolist() == [1 / 8, 1 / 8, 1 / 482]
+    assert found.lambdas.birth.tolist() == [1 / 8, 1 / 8, 1 / 482]
 
 
 @pytest.mark.filterwarnings("error")

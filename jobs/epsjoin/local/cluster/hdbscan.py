@@ -28,66 +28,46 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.accelerate import read_only
-from epsjoin.kernels.arrays import Bools, Floats, Ints
-from epsjoin.kernels.cluster.condense import Condensed, condense, link
+from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.kernels.cluster.condense import condense, link
 from epsjoin.kernels.cluster.union_find import forest
-from epsjoin.kernels.distances import BY_AXIS
 from epsjoin.local.arguments import as_number, check_choice, check_count, check_points
+from epsjoin.local.cluster.membership import (
+    find_deaths,
+    find_first_rows,
+    find_homes,
+    find_probabilities,
+    number_clusters,
+    score_outliers,
+)
 from epsjoin.local.cluster.selection import Selection, choose_clusters, density_of_single_cluster
-from epsjoin.local.cluster.spanning import span_by_boxes, span_by_pairs
+from epsjoin.local.cluster.spanning import SpanningTree, core_distances, mutual_reachability_tree
 from epsjoin.local.metric import Metric, get_metric
-from epsjoin.local.neighbours.knn import k_distance
-from epsjoin.local.neighbours.tree import grow_boxes
 from epsjoin.local.sweep.sweeping import check_n_jobs
 from epsjoin.vocabulary import NOISE
 
 _METHODS = ("eom", "leaf")
-_FEW_ROWS, _FEW_WIDE_ROWS, _WIDE = 512, 2048, 16
-"""Number of rows up to which all pairs are compared at once, and that of rows of many dimensions, so many."""
-_MAX_COMPARED = 1 / 4
-"""Fraction of n² comparisons after which a tree of boxes is given up: half of all pairs."""
 
 
-class SpanningTree(NamedTuple):
-    """The edges of a minimum spanning tree, the lightest first; of edges as light, by their rows.
+class Lambdas(NamedTuple):
+    """The lambda values at which clusters are born and die, by their labels; made by :func:`hdbscan`.
 
-    Parameters
-    ----------
-    left, right : (n - 1,) int64, rows, ``left < right``.
-    weight : (n - 1,) float64, the mutual reachability of the two.
-
-    Examples
-    --------
-    >>> tree = hdbscan([[0.0], [1.0], [5.0]], 2, min_samples=1).tree
-    >>> tree.left.tolist(), tree.right.tolist(), tree.weight.tolist()
-    ([0, 1], [1, 2], [1.0, 4.0])
-    """
-
-    left: Ints
-    right: Ints
-    weight: Floats
-
-
-class Lives(NamedTuple):
-    """The densities between which clusters live, in the order of their labels; made by :func:`hdbscan`.
-
-    A density is 1 / distance, infinite at distance 0.
+    A lambda value is a density, 1 / distance, infinite at distance 0.
 
     Parameters
     ----------
     birth : (n_clusters,) float64. Points that are connected to a cluster at a higher density belong to it.
-    end : (n_clusters,) float64, the density at which its last points fall out.
+    death : (n_clusters,) float64, the density at which its last points fall out, or at which it splits.
 
     Examples
     --------
-    >>> lives = hdbscan([[0.0], [0.1], [0.3], [5.0], [5.5], [6.5]], 3, min_samples=1).lives
-    >>> (1 / lives.birth).round(3).tolist(), (1 / lives.end).round(3).tolist()
+    >>> lambdas = hdbscan([[0.0], [0.1], [0.3], [5.0], [5.5], [6.5]], 3, min_samples=1).lambdas
+    >>> (1 / lambdas.birth).round(3).tolist(), (1 / lambdas.death).round(3).tolist()
     ([4.7, 4.7], [0.2, 1.0])
     """
 
     birth: Floats
-    end: Floats
+    death: Floats
 
 
 class Hdbscan(NamedTuple):
@@ -104,7 +84,7 @@ class Hdbscan(NamedTuple):
         its cluster as any, near 1 for one that falls out where the cluster has points far denser. With
         distances of 0 in the cluster, 1 for whoever falls out before.
     core_distance : (n,) float64, the core distance of each point.
-    lives : the densities between which each cluster lives.
+    lambdas : the densities at which each cluster is born and dies.
     """
 
     labels: Ints
@@ -112,7 +92,7 @@ class Hdbscan(NamedTuple):
     tree: SpanningTree
     outlier_score: Floats
     core_distance: Floats
-    lives: Lives
+    lambdas: Lambdas
 
     def labels_at(self, eps: float, min_cluster_size: int = 5) -> Ints:
         """Find the clusters of one density, those of DBSCAN without its border points.
@@ -149,7 +129,7 @@ class Hdbscan(NamedTuple):
         n = len(self.labels)
         home = forest(n, self.tree.left[near], self.tree.right[near])
         home[np.bincount(home, minlength=n)[home] < least] = NOISE
-        return _number(home)
+        return number_clusters(home)
 
 
 _NOTHING = np.empty(0)
@@ -235,7 +215,7 @@ def hdbscan(
     chosen.check(values, "points")
     if not len(values):
         labels = np.empty(0, np.int64)
-        return Hdbscan(labels, _NOTHING, _NO_TREE, _NOTHING, _NOTHING, Lives(_NOTHING, _NOTHING))
+        return Hdbscan(labels, _NOTHING, _NO_TREE, _NOTHING, _NOTHING, Lambdas(_NOTHING, _NOTHING))
     if samples > len(values):
         name = "min_cluster_size, without min_samples," if min_samples is None else "min_samples"
         raise ArgumentError(f"{name} must be at most the number of points, {len(values)}, not {samples}")
@@ -243,15 +223,16 @@ def hdbscan(
     spanning = mutual_reachability_tree(values, core, chosen, alpha=scale)
     tree = condense(*link(spanning.left, spanning.right), spanning.weight, least)
     taken = choose_clusters(tree, how)
-    home, birth = _homes(tree, taken), tree.birth
+    home, birth = find_homes(tree, taken), tree.birth
     if taken[0]:
         least_density = density_of_single_cluster(tree, how.eps)
         home[tree.at < least_density] = NOISE
         birth = np.array([np.nextafter(least_density, 0.0)])  # points of this density are in it
-    labels, end = _number(home), _ends(tree)
-    of_label = home[_first_rows(labels)]
-    lives = Lives(birth[of_label], end[of_label])
-    return Hdbscan(labels, _probabilities(tree, home, end), spanning, _outlier_scores(tree), core, lives)
+    labels, death = number_clusters(home), find_deaths(tree)
+    of_label = home[find_first_rows(labels)]
+    lambdas = Lambdas(birth[of_label], death[of_label])
+    probability = find_probabilities(tree, home, death)
+    return Hdbscan(labels, probability, spanning, score_outliers(tree), core, lambdas)
 
 
 def check_alpha(alpha: object) -> float:
@@ -278,103 +259,3 @@ def _check_selection(eps: float, max_size: int | None, method: str, allow_single
     if not isinstance(allow_single, (bool, np.bool_)):
         raise ArgumentError(f"allow_single_cluster must be True or False, not {allow_single!r}")
     return Selection(reach, max_size, method, bool(allow_single))
-
-
-def core_distances(points: Floats, min_samples: int, metric: Metric, *, n_jobs: int | None = 1) -> Floats:
-    """Find the distance of each point to its ``min_samples``-th nearest, itself included.
-
-    Parameters
-    ----------
-    points : (n, d) float64, for which the metric is defined.
-    min_samples, metric, n_jobs : see :func:`hdbscan`.
-    """
-    if min_samples == 1:
-        return np.zeros(len(points))
-    return k_distance(points, min_samples - 1, metric, n_jobs=n_jobs)
-
-
-def mutual_reachability_tree(
-    points: Floats, core: Floats, metric: Metric, *, alpha: float = 1.0
-) -> SpanningTree:
-    """Find the minimum spanning tree of points under mutual reachability.
-
-    Parameters
-    ----------
-    points : (n, d) float64, at least one, for which the metric is defined.
-    core : (n,) float64, their core distances.
-    metric, alpha : see :func:`hdbscan`.
-    """
-    left, right, weight = _span(points, core, alpha, metric)
-    order = np.lexsort((right, left, weight))
-    return SpanningTree(left[order], right[order], weight[order])
-
-
-def _span(points: Floats, core: Floats, alpha: float, metric: Metric) -> tuple[Ints, Ints, Floats]:
-    """Find the edges by a tree of boxes, or where that tells little apart by the distances of all pairs."""
-    (n, d), decision, points = points.shape, metric.decision(math.inf), read_only(points)
-    may_be_dense = decision.metric in BY_AXIS
-    if not (may_be_dense and n <= (_FEW_WIDE_ROWS if d >= _WIDE else _FEW_ROWS)):
-        most = _MAX_COMPARED * n * n if may_be_dense else math.inf
-        edges = span_by_boxes(points, core, alpha, metric, grow_boxes(points, metric), most)
-        if edges is not None:
-            return edges
-    return span_by_pairs(points, core, alpha, decision.metric)
-
-
-def _homes(tree: Condensed, taken: Bools) -> Ints:
-    """The cluster that was taken and that each point is in, -1 for none."""
-    home = np.where(taken, np.arange(len(taken)), NOISE)
-    for cluster in range(1, len(taken)):  # parents come first
-        if not taken[cluster]:
-            home[cluster] = home[tree.parent[cluster]]
-    return home[tree.cluster]
-
-
-def _number(home: Ints) -> Ints:
-    """Number the clusters by their smallest row."""
-    labels = np.full(len(home), NOISE)
-    clusters, first, number = np.unique(home[home >= 0], return_index=True, return_inverse=True)
-    rank = np.empty(len(clusters), np.int64)
-    rank[np.argsort(first)] = np.arange(len(clusters))
-    labels[home >= 0] = rank[number]
-    return labels
-
-
-def _first_rows(labels: Ints) -> Ints:
-    """The smallest row of each cluster, in the order of its label."""
-    clusters, first = np.unique(labels, return_index=True)
-    return first[clusters >= 0]
-
-
-def _ends(tree: Condensed) -> Floats:
-    """The largest density at which a point falls out of each cluster, or at which it splits."""
-    end = np.zeros(len(tree.parent))
-    np.maximum.at(end, tree.cluster, tree.at)
-    np.maximum.at(end, tree.parent[1:], tree.birth[1:])
-    return end
-
-
-def _probabilities(tree: Condensed, home: Ints, end: Floats) -> Floats:
-    """The density at which a point falls out of its cluster, by the largest at which one falls out of it."""
-    probability = np.zeros(len(home))
-    inside = np.flatnonzero(home >= 0)
-    probability[inside] = strength(tree.at[inside], end[home[inside]])
-    return probability
-
-
-def strength(density: Floats, end: Floats) -> Floats:
-    """How long points stay in a cluster, relative to the point that stays longest; arrays of one length."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        fraction = np.minimum(density, end) / end
-    return np.where(np.isfinite(end) & (end > 0.0), fraction, 1.0)
-
-
-def _outlier_scores(tree: Condensed) -> Floats:
-    """One less the density at which a point falls out, by the largest that is left in its cluster."""
-    densest = np.zeros(len(tree.parent))
-    np.maximum.at(densest, tree.cluster, tree.at)
-    for cluster in range(len(densest) - 1, 0, -1):  # parents come first
-        densest[tree.parent[cluster]] = max(densest[tree.parent[cluster]], densest[cluster])
-    most = densest[tree.cluster]
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(tree.at == most, 0.0, 1.0 - tree.at / most)

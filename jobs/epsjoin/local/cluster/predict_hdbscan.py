@@ -11,7 +11,8 @@ import numpy.typing as npt
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.local.arguments import check_count
-from epsjoin.local.cluster.hdbscan import Hdbscan, check_alpha, strength
+from epsjoin.local.cluster.hdbscan import Hdbscan, check_alpha
+from epsjoin.local.cluster.membership import strength
 from epsjoin.local.cluster.predict import check_new_points
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.neighbours.knn import knn_join
@@ -104,16 +105,16 @@ def predict_hdbscan(
     chosen.check(known, "points")
     chosen.check(asked, "new_points")
     labels, probability = np.full(len(asked), NOISE), np.zeros(len(asked))
-    if not len(clusters.lives.birth) or not len(asked):
+    if not len(clusters.lambdas.birth) or not len(asked):
         return Predicted(labels, probability)
     nearest, weight = _lightest_edges(asked, known, clusters.core_distance, samples, chosen, scale, n_jobs)
     with np.errstate(divide="ignore", over="ignore"):
         density = 1.0 / weight
     label = clusters.labels[nearest]
     is_in = label != NOISE
-    is_in &= density > clusters.lives.birth[label]  # of noise, that of any cluster
+    is_in &= density > clusters.lambdas.birth[label]  # of noise, that of any cluster
     labels[is_in] = label[is_in]
-    probability[is_in] = strength(density[is_in], clusters.lives.end[label[is_in]])
+    probability[is_in] = strength(density[is_in], clusters.lambdas.death[label[is_in]])
     return Predicted(labels, probability)
 
 

@@ -6,20 +6,93 @@ between two calls.
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 import numpy as np
 
 from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.cluster.dense_tree import Outside, grow_dense_tree
 from epsjoin.kernels.cluster.spanning_tree import Forest, grow_forest, least_cores
+from epsjoin.kernels.distances import BY_AXIS
 from epsjoin.kernels.neighbours.boxes import BoxTree
 from epsjoin.local.metric import Metric
+from epsjoin.local.neighbours.knn import k_distance
+from epsjoin.local.neighbours.tree import grow_boxes
 
 Edges = tuple[Ints, Ints, Floats]
 """Rows, the smaller one first, and weights, in no order."""
 
 _AT_ONCE = 1 << 24
 """Number of coordinates that are compared by one call of a kernel, about."""
+
+_FEW_ROWS, _FEW_WIDE_ROWS, _WIDE = 512, 2048, 16
+"""Number of rows up to which all pairs are compared at once, and that of rows of many dimensions, so many."""
+_MAX_COMPARED = 1 / 4
+"""Fraction of n² comparisons after which a tree of boxes is given up: half of all pairs."""
+
+
+class SpanningTree(NamedTuple):
+    """The edges of a minimum spanning tree, the lightest first; of edges as light, by their rows.
+
+    Parameters
+    ----------
+    left, right : (n - 1,) int64, rows, ``left < right``.
+    weight : (n - 1,) float64, the mutual reachability of the two.
+
+    Examples
+    --------
+    >>> from epsjoin import hdbscan
+    >>> tree = hdbscan([[0.0], [1.0], [5.0]], 2, min_samples=1).tree
+    >>> tree.left.tolist(), tree.right.tolist(), tree.weight.tolist()
+    ([0, 1], [1, 2], [1.0, 4.0])
+    """
+
+    left: Ints
+    right: Ints
+    weight: Floats
+
+
+def core_distances(points: Floats, min_samples: int, metric: Metric, *, n_jobs: int | None = 1) -> Floats:
+    """Find the distance of each point to its ``min_samples``-th nearest, itself included.
+
+    Parameters
+    ----------
+    points : (n, d) float64, for which the metric is defined.
+    min_samples, metric, n_jobs : see :func:`epsjoin.hdbscan`.
+    """
+    if min_samples == 1:
+        return np.zeros(len(points))
+    return k_distance(points, min_samples - 1, metric, n_jobs=n_jobs)
+
+
+def mutual_reachability_tree(
+    points: Floats, core: Floats, metric: Metric, *, alpha: float = 1.0
+) -> SpanningTree:
+    """Find the minimum spanning tree of points under mutual reachability.
+
+    Parameters
+    ----------
+    points : (n, d) float64, at least one, for which the metric is defined.
+    core : (n,) float64, their core distances.
+    metric, alpha : see :func:`epsjoin.hdbscan`.
+    """
+    left, right, weight = _span(points, core, alpha, metric)
+    order = np.lexsort((right, left, weight))
+    return SpanningTree(left[order], right[order], weight[order])
+
+
+def _span(points: Floats, core: Floats, alpha: float, metric: Metric) -> Edges:
+    """Find the edges by a tree of boxes, or where that tells little apart by the distances of all pairs."""
+    (n, d), decision, points = points.shape, metric.decision(math.inf), read_only(points)
+    may_be_dense = decision.metric in BY_AXIS
+    if not (may_be_dense and n <= (_FEW_WIDE_ROWS if d >= _WIDE else _FEW_ROWS)):
+        most = _MAX_COMPARED * n * n if may_be_dense else math.inf
+        edges = span_by_boxes(points, core, alpha, metric, grow_boxes(points, metric), most)
+        if edges is not None:
+            return edges
+    return span_by_pairs(points, core, alpha, decision.metric)
 
 
 def span_by_boxes(
@@ -32,7 +105,7 @@ def span_by_boxes(
     points, core, alpha : see :func:`epsjoin.kernels.cluster.spanning_tree.grow_forest`.
     tree : over the points.
     """
-    (n, d), decision = points.shape, metric.decision(np.inf)
+    (n, d), decision = points.shape, metric.decision(math.inf)
     of = decision, metric.norm, tree, points, read_only(metric.embed(points)), core, alpha
     forest = _plant(tree, core)
     found, begin, compared = 0, 0, 0.0
