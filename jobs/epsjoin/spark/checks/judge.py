@@ -40,41 +40,9 @@ def judge(
     import_library()
     import great_expectations as gx
     from great_expectations.data_context.types.base import ProgressBarsConfig
-    from great_expectations.expectations.core.expect_column_max_to_be_between import (
-        ExpectColumnMaxToBeBetween,
-    )
-    from great_expectations.expectations.expectation_configuration import ExpectationConfiguration
     from great_expectations.expectations.metadata_types import FailureSeverity
-    from great_expectations.validator.metric_configuration import MetricConfiguration
-    from great_expectations.validator.validator import ValidationDependencies
-    from pydantic.v1 import PrivateAttr
 
-    whole_row = {"n_rows": 1, "fetch_all": False}
-
-    class NumberIs(ExpectColumnMaxToBeBetween):
-        """The one number of a column is what it must be.
-
-        It takes no conditions on rows: the library would look each of them up ten times.
-        """
-
-        domain_keys = ("batch_id", "column")
-        _configuration: ExpectationConfiguration | None = PrivateAttr(None)
-
-        @property
-        def configuration(self) -> ExpectationConfiguration:
-            """What the expectation says, made once: the library asks again and again."""
-            if self._configuration is None:
-                self._configuration = super().configuration
-            return self._configuration
-
-        def get_validation_dependencies(self, *_: Any, **__: Any) -> ValidationDependencies:
-            """Ask for the row of all numbers, fetched once, not for a column, its type and its maximum."""
-            row = MetricConfiguration("table.head", {"batch_id": self.batch_id}, whole_row)
-            return ValidationDependencies({"row": row}, {"result_format": "BASIC"})
-
-        def _validate(self, metrics: Any, *of: Any, **named: Any) -> Any:
-            number = {"column.max": metrics["row"][self.column].iloc[0]}
-            return self._validate_metric_value_between("column.max", number, *of, **named)
+    from epsjoin.spark.checks.number_is import NumberIs
 
     suites = {contract.name: expected_of(contract) for contract in contracts}
     context = gx.get_context(mode="ephemeral")
