@@ -215,6 +215,9 @@ class Driver:
         """Write a run that no merge has seen."""
         writer = self._spill.new_run(0)
         self._write(writer, rows)
+        return self._finish_run(writer, n_rows, known)
+
+    def _finish_run(self, writer: RunWriter, n_rows: tuple[int, int], known: KnownRun) -> SortedRun:
         run = writer.finish(n_rows, int(known.pairs.pairs), known.at_key.tolist())
         self._estimates.known[run.name] = known
         return run
@@ -278,56 +281,60 @@ class Driver:
 
     def _merge(self, runs: list[SortedRun], *, is_last: bool) -> Iterator[Found]:
         """Merge runs: give the pairs of different ones, write what they become, except in the last merge."""
-        kind, sizes = self._plans.written, self._options.sizes
-        others = [run for run in self._runs if run not in runs]
-        area = kind.new_area(self._work.counters, self._two)
-        self._area = area
+        level = max(run.level for run in runs)
         progress = MergeProgress([self._estimates.known[run.name] for run in runs], self._estimates.edges)
-        writer = None if is_last else self._spill.new_run(1 + max(run.level for run in runs))
-        n_rows = sum(page.rows for run in runs for page in run.pages)
-        swept = 0
+        writer = None if is_last else self._spill.new_run(1 + level)
         try:
-            for block in merge(self._spill, runs, self._plans.cut is not None, sizes.run_rows):
-                dropped = area.expire(None if block.is_alone else block.key)
-                if is_last:
-                    yield from self._lonely(dropped, MERGES)
-                    self.merged = swept / n_rows
-                    self._mark_estimate(100.0 * self.merged)
-                with self._work.timed("merging"):
-                    rows = self._leave(block.read())
-                if not block.is_again:
-                    swept += rows.n
-                progress.reach(block.key)
-                self._estimates.by_merge(runs, others, progress, is_last, self._results.pairs)
-                self._work.reach("largest_area", area.size + rows.n)
-                if not rows.n:
-                    continue
-                for met in self._meet(area, rows, "merging"):
-                    progress.add(met)
-                    yield from self._give(met, MERGES)
-                if not block.is_again:
-                    rows = self._leave(rows)
-                    area.insert(rows)
-                    if writer is not None:
-                        self._write(writer, rows)
-            if is_last:
-                yield from self._lonely(area.expire(None), MERGES)
+            yield from self._sweep(runs, progress, writer)
         except BaseException:
             if writer is not None:
                 writer.abandon()
             raise
         self._work.add("merges")
-        self._work.reach("passes", 1 + max(run.level for run in runs))
+        self._work.reach("passes", 1 + level)
+        self._runs = self._others(runs)
         if writer is None:
-            self._runs = others
             self._finish_estimate()
         else:
-            of_both = (sum(run.rows[0] for run in runs), sum(run.rows[1] for run in runs))
-            known = progress.merged(of_both, self._two)
-            merged = writer.finish(of_both, int(known.pairs.pairs), known.at_key.tolist())
-            self._estimates.known[merged.name] = known
-            self._runs = [*others, merged]
+            n_rows = (sum(run.rows[0] for run in runs), sum(run.rows[1] for run in runs))
+            self._runs.append(self._finish_run(writer, n_rows, progress.merged(n_rows, self._two)))
         self._save()
+
+    def _others(self, runs: list[SortedRun]) -> list[SortedRun]:
+        return [run for run in self._runs if run not in runs]
+
+    def _sweep(
+        self, runs: list[SortedRun], progress: MergeProgress, writer: RunWriter | None
+    ) -> Iterator[Found]:
+        """Sweep the rows of runs by their keys; they are written, except in the last merge."""
+        is_last, others, sizes = writer is None, self._others(runs), self._options.sizes
+        area = self._area = self._plans.written.new_area(self._work.counters, self._two)
+        n_rows, swept = sum(page.rows for run in runs for page in run.pages), 0
+        for block in merge(self._spill, runs, self._plans.cut is not None, sizes.run_rows):
+            dropped = area.expire(None if block.is_alone else block.key)
+            if is_last:
+                yield from self._lonely(dropped, MERGES)
+                self.merged = swept / n_rows
+                self._mark_estimate(100.0 * self.merged)
+            with self._work.timed("merging"):
+                rows = self._leave(block.read())
+            if not block.is_again:
+                swept += rows.n
+            progress.reach(block.key)
+            self._estimates.by_merge(runs, others, progress, is_last, self._results.pairs)
+            self._work.reach("largest_area", area.size + rows.n)
+            if not rows.n:
+                continue
+            for met in self._meet(area, rows, "merging"):
+                progress.add(met)
+                yield from self._give(met, MERGES)
+            if not block.is_again:
+                rows = self._leave(rows)
+                area.insert(rows)
+                if writer is not None:
+                    self._write(writer, rows)
+        if is_last:
+            yield from self._lonely(area.expire(None), MERGES)
 
     def _finish_estimate(self) -> None:
         self._estimates.finish(self._results.pairs + self._results.before)
