@@ -1,4 +1,7 @@
-"""The columns of the table pairs, for tasks that write and read them."""
+"""Columns and batches of pairs, for the tasks that write and read them.
+
+The slice of the table that a job reads is :mod:`epsjoin.spark.join.stored_pairs`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The stored table pairs as rows of a job."""
+"""The slice of the table pairs that a job reads.
+
+It is apart from :mod:`epsjoin.spark.join.pairs`, as tasks import that, and load no job.
+"""
 
 from __future__ import annotations
 
