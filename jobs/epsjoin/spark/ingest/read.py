@@ -86,7 +86,11 @@ def state_of(file: SourceFile) -> FileState:
 
 
 def unreadable(what: str, error: OSError) -> EpsjoinError:
-    """Make the error that says what cannot be read, and what to do about it."""
+    """Make the error that says what cannot be read, and what to do about it.
+
+    Another try may help, also where this user may not read it: nothing is said of the data, and who has just
+    brought a file may still be about to let others read it.
+    """
     remedy = "run ingest again"
     if isinstance(error, PermissionError):
         remedy = f"let this user read it, then {remedy}"
