@@ -32,7 +32,7 @@ with needing_extra("epsjoin.snapshot_diff"):
     )
     from epsjoin.differ.found import Found
     from epsjoin.differ.keyed import find_difference
-    from epsjoin.differ.nearness import Near
+    from epsjoin.differ.nearness import Near, check_criteria
     from epsjoin.differ.rekeyed import separate_rekeyed
     from epsjoin.differ.snapshots import Snapshot, open_snapshot
 
@@ -168,26 +168,8 @@ def snapshot_diff(
     {'id': 7, 'name': 'b'}
     """
     keys = list_names("key", key, least=0)
-    check_choice("method", method, METHODS)
-    if digest_bits not in DIGEST_BITS:
-        raise ArgumentError(
-            f"digest_bits must be one of {', '.join(map(str, DIGEST_BITS))}, not {digest_bits!r}"
-        )
-    if not 0 < as_number(memory_mb) < math.inf:
-        raise ArgumentError(f"memory_mb must be a number above 0, not {memory_mb!r}")
-    if not isinstance(counters, (MutableMapping, type(None))):
-        raise ArgumentError(f"counters must be a dictionary, to which counts are added, not {counters!r}")
-    if len(set(keys)) < len(keys):
-        raise ArgumentError(f"key names a column twice: {', '.join(keys)}")
-    distances = [*near.values()] if isinstance(near, Mapping) else [] if near is None else [near]
-    if near is not None and not (
-        keys and distances and all(0 <= as_number(each) < math.inf for each in distances)
-    ):
-        raise ArgumentError(f"near must be a distance, at least 0, or several, with a key; it is {near!r}")
-    if isinstance(near, Mapping) and near_columns:
-        raise ArgumentError("near_columns go with one distance; criteria name their columns themselves")
-    if method != "auto" and not keys:
-        raise ArgumentError(f"method {method!r} needs a key; without one rows are compared in memory")
+    _check_options(keys, method, digest_bits, memory_mb, counters)
+    _check_near(keys, near, near_columns)
     room = int(memory_mb * 2**20)
     sides = open_snapshot(old, "old", room // 2), open_snapshot(new, "new", room // 2)
     compared = choose_columns(*sides, keys, columns)
@@ -197,8 +179,6 @@ def snapshot_diff(
             f"near_columns: {unknown[0]} is no compared column; those are {', '.join(compared.rest)}"
         )
     if near is not None:
-        from epsjoin.differ.nearness import check_criteria
-
         check_criteria(near, compared.rest)
     if tolerance and not keys:
         raise ArgumentError("tolerance needs a key; without one no row is an update of another")
@@ -209,11 +189,8 @@ def snapshot_diff(
     n_both = found.n_same + len(found.updated)
     rows = [n_both + len(alone) for alone in (found.deleted, found.inserted)]
     if counters is not None:
-        for name, count in (
-            ("blocks_read", disk.blocks_read),
-            ("blocks_written", disk.blocks_written),
-            ("rows", sum(rows)),
-        ):
+        added = {"blocks_read": disk.blocks_read, "blocks_written": disk.blocks_written, "rows": sum(rows)}
+        for name, count in added.items():
             counters[name] = counters.get(name, 0) + count
     return SnapshotDiff(
         **result,
@@ -225,6 +202,34 @@ def snapshot_diff(
         blocks_written=disk.blocks_written,
         missed_probability=missed_probability(len(found.updated), digest_bits),
     )
+
+
+def _check_options(
+    keys: Sequence[str], method: str, digest_bits: int, memory_mb: float, counters: Counters | None
+) -> None:
+    if len(set(keys)) < len(keys):
+        raise ArgumentError(f"key names a column twice: {', '.join(keys)}")
+    check_choice("method", method, METHODS)
+    if method != "auto" and not keys:
+        raise ArgumentError(f"method {method!r} needs a key; without one rows are compared in memory")
+    if digest_bits not in DIGEST_BITS:
+        raise ArgumentError(
+            f"digest_bits must be one of {', '.join(map(str, DIGEST_BITS))}, not {digest_bits!r}"
+        )
+    if not 0 < as_number(memory_mb) < math.inf:
+        raise ArgumentError(f"memory_mb must be a number above 0, not {memory_mb!r}")
+    if not isinstance(counters, (MutableMapping, type(None))):
+        raise ArgumentError(f"counters must be a dictionary, to which counts are added, not {counters!r}")
+
+
+def _check_near(keys: Sequence[str], near: Near | None, near_columns: Sequence[str] | None) -> None:
+    if near is None:
+        return
+    distances = [*near.values()] if isinstance(near, Mapping) else [near]
+    if not (keys and distances and all(0 <= as_number(each) < math.inf for each in distances)):
+        raise ArgumentError(f"near must be a distance, at least 0, or several, with a key; it is {near!r}")
+    if isinstance(near, Mapping) and near_columns:
+        raise ArgumentError("near_columns go with one distance; criteria name their columns themselves")
 
 
 def _row_bytes(sides: tuple[Snapshot, Snapshot]) -> int:
