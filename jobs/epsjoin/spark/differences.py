@@ -73,6 +73,19 @@ def snapshot_diff(
         refuse_stream(frame)
     fold = folding(old.sparkSession)
     keys = list_names("key", key)
+    folded = _check_keys(keys, fold)
+    there = set(map(fold, old.columns))
+    both = [name for name in new.columns if fold(name) in there]
+    # of a name that comes twice one column is compared; of none, keys alone
+    chosen = both if columns is None else list_names("columns", columns, least=0)
+    rest = list({fold(name): name for name in chosen if fold(name) not in folded}.values())
+    one, other = (_select(frame, label, keys, rest, fold) for frame, label in ((old, "old"), (new, "new")))
+    _check_types(one, other, keys, rest)
+    return _with_names(_find_differing(one, other, keys, len(rest)), keys, rest)
+
+
+def _check_keys(keys: list[str], fold: Callable[[str], str]) -> list[str]:
+    """Return the names of the key columns without what does not count in them, such as case."""
     folded = [fold(name) for name in keys]
     for name in folded:
         if name in _RESULT:
@@ -81,33 +94,27 @@ def snapshot_diff(
             )
         if folded.count(name) > 1:
             raise ArgumentError(f"key names the column {name} more than once")
-    there = set(map(fold, old.columns))
-    both = [name for name in new.columns if fold(name) in there]
-    # of a name that comes twice one column is compared; of none, keys alone
-    chosen = both if columns is None else list_names("columns", columns, least=0)
-    rest = list({fold(name): name for name in chosen if fold(name) not in folded}.values())
-    one, other = (_select(frame, label, keys, rest, fold) for frame, label in ((old, "old"), (new, "new")))
-    for name, field in zip(keys, other.schema, strict=False):
-        if isinstance(field.dataType, MapType | VariantType) or _to_arrow(field) is None:
-            raise ArgumentError(f"the key column {name!r} is {_kind(field)}, which cannot be compared")
-    for name, mine, theirs in zip((*keys, *rest), one.schema, other.schema, strict=True):
-        kinds = [_kind(field) for field in (mine, theirs)]
-        if kinds[0] != kinds[1]:
-            raise ArgumentError(
-                f"column {name!r} is {kinds[0]} in old and {kinds[1]} in new; cast one of them"
-            )
-    n = len(keys)
-    numbered = [f"k{i}" for i in range(n)]
-    _check_types(other, rest, n)
+    return folded
+
+
+def _find_differing(one: DataFrame, other: DataFrame, keys: list[str], n_rest: int) -> DataFrame:
+    """The rows of two frames that differ: kind and key, ``before`` and ``now``, columns by their numbers."""
+    numbered = _numbers("k", len(keys))
     digests = [_digests(frame, keys, label) for frame, label in ((one, "old"), (other, "new"))]
     differing = digests[0].join(digests[1], numbered, "full_outer")
     differing = differing.where(~F.col("_old").eqNullSafe(F.col("_new")))
     is_alone = [F.col(name).isNull() for name in ("_old", "_new")]
     kind = F.when(is_alone[0], "inserted").when(is_alone[1], "deleted").otherwise("updated")
     found = differing.select(*numbered, kind.alias("kind"))
-    names = [*numbered, *(f"c{i}" for i in range(len(rest)))]
     for frame, side in ((one, "before"), (other, "now")):
-        found = found.join(frame.select(*numbered, F.struct(*names).alias(side)), numbered, "left")
+        row = F.struct(*numbered, *_numbers("c", n_rest)).alias(side)
+        found = found.join(frame.select(*numbered, row), numbered, "left")
+    return found
+
+
+def _with_names(found: DataFrame, keys: list[str], rest: list[str]) -> DataFrame:
+    """The result: columns by their names, and of an updated row the names of those that differ."""
+    numbers, names = [*_numbers("k", len(keys)), *_numbers("c", len(rest))], [*keys, *rest]
     differs = [
         F.when(~F.col(f"before.c{i}").eqNullSafe(F.col(f"now.c{i}")), F.lit(name))
         for i, name in enumerate(rest)
@@ -115,18 +122,21 @@ def snapshot_diff(
     changed = F.array_compact(F.array(*differs)) if differs else F.array().cast("array<string>")
 
     def named(side: str) -> Column:
-        inner = (
-            F.col(f"{side}.{given}").alias(name) for given, name in zip(names, (*keys, *rest), strict=True)
-        )
+        inner = (F.col(f"{side}.{given}").alias(name) for given, name in zip(numbers, names, strict=True))
         return F.when(F.col(side).isNotNull(), F.struct(*inner)).alias(side)
 
     return found.select(
-        *(F.col(given).alias(name) for given, name in zip(numbered, keys, strict=True)),
+        *(F.col(given).alias(name) for given, name in zip(numbers, keys, strict=False)),
         "kind",
         F.when(F.col("kind") == "updated", changed).alias("columns"),
         named("before"),
         named("now"),
     )
+
+
+def _numbers(letter: str, n: int) -> list[str]:
+    """Names of columns that no name of the frames can be confused with: k0, k1, ..."""
+    return [f"{letter}{i}" for i in range(n)]
 
 
 def _kind(field: StructField) -> str:
@@ -137,7 +147,7 @@ def _select(
     frame: DataFrame, label: str, keys: list[str], rest: list[str], fold: Callable[[str], str]
 ) -> DataFrame:
     """The columns of a frame by numbers: k0, k1, ... those of the key, c0, c1, ... the others."""
-    numbers = [*(f"k{i}" for i in range(len(keys))), *(f"c{i}" for i in range(len(rest)))]
+    numbers = [*_numbers("k", len(keys)), *_numbers("c", len(rest))]
     selected = []
     for name, number in zip((*keys, *rest), numbers, strict=True):
         named = [column for column in frame.columns if fold(column) == fold(name)]
@@ -152,8 +162,18 @@ def _select(
     return frame.select(*selected)
 
 
-def _check_types(frame: DataFrame, names: list[str], n_keys: int) -> None:
-    for name, field in zip(names, list(frame.schema)[n_keys:], strict=True):
+def _check_types(one: DataFrame, other: DataFrame, keys: list[str], rest: list[str]) -> None:
+    """Check that both frames have the same types, whose values can be compared."""
+    for name, field in zip(keys, other.schema, strict=False):
+        if isinstance(field.dataType, MapType | VariantType) or _to_arrow(field) is None:
+            raise ArgumentError(f"the key column {name!r} is {_kind(field)}, which cannot be compared")
+    for name, mine, theirs in zip((*keys, *rest), one.schema, other.schema, strict=True):
+        kinds = [_kind(field) for field in (mine, theirs)]
+        if kinds[0] != kinds[1]:
+            raise ArgumentError(
+                f"column {name!r} is {kinds[0]} in old and {kinds[1]} in new; cast one of them"
+            )
+    for name, field in zip(rest, list(other.schema)[len(keys) :], strict=True):
         kind = _to_arrow(field)
         if kind is None:
             raise ArgumentError(
@@ -178,7 +198,7 @@ def _to_arrow(field: StructField) -> pa.DataType | None:
 
 def _digests(frame: DataFrame, keys: list[str], label: str) -> DataFrame:
     """Each key once, by numbers, with the digest of its row in the column ``_old`` or ``_new``."""
-    numbered = [f"k{i}" for i in range(len(keys))]
+    numbered = _numbers("k", len(keys))
     schema = StructType([*list(frame.schema)[: len(keys)], StructField("_digest", BinaryType())])
     rows = frame.mapInArrow(_digester(len(keys)), schema)
     # the join needs the rows by key, too, so this adds no shuffle
