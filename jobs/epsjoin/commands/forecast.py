@@ -98,30 +98,7 @@ def describe(forecast: Forecast, allowed_pairs: int) -> Iterator[tuple[str, str]
         )
         yield "exponent", f"{exponent} ({low} to {high})"
     if forecast.eps is not None:
-        pairs, low, high = map(words.count, (forecast.pairs, forecast.pairs_low, forecast.pairs_high))
-        yield "eps", f"{words.measure(forecast.eps, unit, digits=6)} ({forecast.metric})"
-        is_exact = forecast.pairs_low == forecast.pairs_high
-        yield "pairs", f"{pairs} (of all rows)" if is_exact else f"about {pairs} ({low} to {high})"
-        limit = forecast.max_pairs or allowed_pairs
-        if (forecast.pairs_high or 0.0) > limit:
-            perhaps = "" if (forecast.pairs_low or 0.0) > limit else "perhaps "
-            yield "", f"{perhaps}more than the job allows (max_pairs {words.count(limit)})"
-        neighbours = forecast.neighbours or 0.0
-        is_small = 0 < neighbours < 0.1
-        told = words.measure(neighbours, digits=2) if is_small else f"{neighbours:,.1f}"
-        yield "neighbours", f"{told} per point"
-        if forecast.join is not None:
-            yield "join", forecast.join
-        yield "parts", words.count(forecast.parts)
-        yield "replicas", f"{forecast.replicas or 0.0:,.2f} rows per point"
-        yield "largest part", f"{words.count(forecast.largest_part_rows)} rows"
-        yield "largest worker", f"{words.size(forecast.largest_part_bytes)} at most"
-        yield "bytes of pairs", f"{words.size(forecast.pair_bytes)} in memory"
-        seconds = forecast.seconds_on_one_core or 0.0
-        name, unit_seconds = choose_time_unit(seconds)
-        of_core = f"{words.measure(seconds / unit_seconds, digits=2)} {name} of one core"
-        candidates = f"{words.count(forecast.candidates)} candidates"
-        yield "time", f"{name} ({of_core}, {candidates}; without Spark's start and the writing of pairs)"
+        yield from _describe_join(forecast, forecast.eps, allowed_pairs)
     if forecast.exponent is None:
         return
     aim, eps = f"{forecast.target_neighbours:g} neighbours", forecast.eps_for_neighbours
@@ -129,6 +106,34 @@ def describe(forecast: Forecast, allowed_pairs: int) -> Iterator[tuple[str, str]
     if forecast.max_pairs is not None:
         aim, eps = f"{words.count(forecast.max_pairs)} pairs", forecast.eps_for_max_pairs
         yield _describe_aim(aim, eps, forecast.why_not_max_pairs, unit)
+
+
+def _describe_join(forecast: Forecast, eps: float, allowed_pairs: int) -> Iterator[tuple[str, str]]:
+    """Yield what the join with this eps will yield and cost."""
+    pairs, low, high = map(words.count, (forecast.pairs, forecast.pairs_low, forecast.pairs_high))
+    yield "eps", f"{words.measure(eps, forecast.unit, digits=6)} ({forecast.metric})"
+    is_exact = forecast.pairs_low == forecast.pairs_high
+    yield "pairs", f"{pairs} (of all rows)" if is_exact else f"about {pairs} ({low} to {high})"
+    limit = forecast.max_pairs or allowed_pairs
+    if (forecast.pairs_high or 0.0) > limit:
+        perhaps = "" if (forecast.pairs_low or 0.0) > limit else "perhaps "
+        yield "", f"{perhaps}more than the job allows (max_pairs {words.count(limit)})"
+    neighbours = forecast.neighbours or 0.0
+    is_small = 0 < neighbours < 0.1
+    told = words.measure(neighbours, digits=2) if is_small else f"{neighbours:,.1f}"
+    yield "neighbours", f"{told} per point"
+    if forecast.join is not None:
+        yield "join", forecast.join
+    yield "parts", words.count(forecast.parts)
+    yield "replicas", f"{forecast.replicas or 0.0:,.2f} rows per point"
+    yield "largest part", f"{words.count(forecast.largest_part_rows)} rows"
+    yield "largest worker", f"{words.size(forecast.largest_part_bytes)} at most"
+    yield "bytes of pairs", f"{words.size(forecast.pair_bytes)} in memory"
+    seconds = forecast.seconds_on_one_core or 0.0
+    name, unit_seconds = choose_time_unit(seconds)
+    of_core = f"{words.measure(seconds / unit_seconds, digits=2)} {name} of one core"
+    candidates = f"{words.count(forecast.candidates)} candidates"
+    yield "time", f"{name} ({of_core}, {candidates}; without Spark's start and the writing of pairs)"
 
 
 def _describe_aim(aim: str, eps: float | None, why_not: str | None, unit: str) -> tuple[str, str]:
