@@ -16,28 +16,7 @@ from epsjoin.source.draft_path import name_of
 
 def main(argv: Sequence[str]) -> int:
     """Draft a contract and write it, or print it; compare contracts with the published ones; publish them."""
-    parser = argparse.ArgumentParser(
-        prog="epsjoin contract", description="Contracts of data sets and tables."
-    )
-    commands = parser.add_subparsers(dest="what", required=True)
-    new = commands.add_parser(
-        "new", help="draft a contract from a file", description="Draft a contract from a file."
-    )
-    for name, what in (
-        ("check", "check that the version of every contract fits its changes"),
-        ("publish", "record the present contracts under their versions"),
-    ):
-        other = commands.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
-        other.add_argument(
-            "names", nargs="*", metavar="NAME", help="of a data set or a table (default: all contracts)"
-        )
-        add_contracts(other)
-    new.add_argument("file", type=Path, help="CSV, JSON lines or Parquet, .gz allowed")
-    new.add_argument(
-        "--name", help="name of the data set: lower-case letters, digits, _ (default: from the file)"
-    )
-    new.add_argument("--to", type=Path, help="folder to write <name>.odcs.yaml into (default: it is printed)")
-    arguments = parser.parse_args(argv)
+    arguments = _parser().parse_args(argv)
     if arguments.what == "check":
         wrong = versions.check(arguments.contracts, arguments.names)
         for sentence in wrong:
@@ -50,8 +29,38 @@ def main(argv: Sequence[str]) -> int:
     text = draft(arguments.file, name)
     if arguments.to is None:
         print(text, end="")
-        return 0
-    file = arguments.to / f"{name}.odcs.yaml"
+    else:
+        _write(text, arguments.to / f"{name}.odcs.yaml", name)
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="epsjoin contract", description="Contracts of data sets and tables."
+    )
+    commands = parser.add_subparsers(dest="what", required=True)
+    new = commands.add_parser(
+        "new", help="draft a contract from a file", description="Draft a contract from a file."
+    )
+    new.add_argument("file", type=Path, help="CSV, JSON lines or Parquet, .gz allowed")
+    new.add_argument(
+        "--name", help="name of the data set: lower-case letters, digits, _ (default: from the file)"
+    )
+    new.add_argument("--to", type=Path, help="folder to write <name>.odcs.yaml into (default: it is printed)")
+    for name, what in (
+        ("check", "check that the version of every contract fits its changes"),
+        ("publish", "record the present contracts under their versions"),
+    ):
+        other = commands.add_parser(name, help=what, description=f"{what[0].upper()}{what[1:]}.")
+        other.add_argument(
+            "names", nargs="*", metavar="NAME", help="of a data set or a table (default: all contracts)"
+        )
+        add_contracts(other)
+    return parser
+
+
+def _write(text: str, file: Path, name: str) -> None:
+    """Write a draft, never over a contract that is there."""
     try:
         with file.open("x", encoding="utf-8") as handle:
             handle.write(text)
@@ -62,4 +71,3 @@ def main(argv: Sequence[str]) -> int:
     except OSError as error:
         raise ArgumentError(f"--to: {file} is not written: {error.strerror}") from error
     print(f"{file}: read it, correct what was guessed, then add dags/{name}.py", file=sys.stderr)
-    return 0
