@@ -9,8 +9,8 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from epsjoin.commands.history import find_id
-from epsjoin.commands.runs import read_each_run, texts_of
-from epsjoin.console import counted, printable
+from epsjoin.commands.runs import print_answer, read_each_run, texts_of
+from epsjoin.console import counted
 from epsjoin.errors import ArgumentError, TableError, UnfitTableError
 from epsjoin.lake import slices
 from epsjoin.lake.arguments import add_lake, open_stored
@@ -59,10 +59,7 @@ def main(argv: Sequence[str]) -> int:
             "the record of this key has named no cluster; without --key the largest are listed"
         )
     lines = _list_clusters(lake, runs) if name is None else _tell_life(runs, name)
-    print(f"\n{printable(lake.source.title)}, {counted(len(runs), 'run')}\n")
-    for line in lines:
-        print(f"  {line}".rstrip())
-    print()
+    print_answer(lake, counted(len(runs), "run"), lines)
     return 0
 
 
@@ -108,7 +105,7 @@ def _list_clusters(lake: Lake, runs: Sequence[NamedRun]) -> Iterator[str]:
     texts = name_records(lake, largest)
     for row in largest:
         numbers = f"{row['name']:>20}  {row['first_run']:<10}  {row['runs']:>6,}  {row['size']:>10,}"
-        yield f"{numbers}  {printable(texts.get(row['name'], ''))}"
+        yield f"{numbers}  {texts.get(row['name'], '')}"
 
 
 def name_records(lake: Lake, rows: Iterable[Row]) -> dict[int, str]:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsjoin.commands.forecast import Forecast, choose_time_unit, describe
+from epsjoin.commands.runs import aligned
 from epsjoin.console import counted, printable
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.lake import slices
@@ -105,10 +106,8 @@ def main(argv: Sequence[str]) -> int:
     if arguments.json:
         print(json.dumps(asdict(forecast)))
     else:
-        lines = list(describe(forecast, sample.params.max_pairs))
-        width = max(len(name) for name, _ in lines)
-        for name, text in lines:
-            print(f"  {name:<{width}}  {printable(text)}")
+        for line in aligned(describe(forecast, sample.params.max_pairs)):
+            print(f"  {printable(line)}")
     if forecast.eps is not None and forecast.max_pairs is not None:
         expectation.refuse_too_many(forecast.eps, forecast.max_pairs, sample.unit, limit="--max-pairs")
     return 0

@@ -8,7 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from epsjoin.console import counted, first_fields, printable
+from epsjoin.commands.runs import print_answer
+from epsjoin.console import counted, first_fields
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import ArgumentError
 from epsjoin.lake import transactions, uris
@@ -51,12 +52,9 @@ def main(argv: Sequence[str]) -> int:
         f"the id {of}; ids are those of the table points" if arguments.key is None else "a record of this key"
     )
     rows = None if of is None else _ranges_of(lake, view, of, asked)
-    told = [count(lake, view, arguments.to)] if rows is None else map(printable, describe(view, rows))
+    lines = [count(lake, view, arguments.to)] if rows is None else describe(view, rows)
     span = f"{counted(len(view.runs), 'run')}, {view.runs[0]} to {view.runs[-1]}"
-    print(f"\n{printable(lake.source.title)}, {view.table}, {span}\n")
-    for line in told:
-        print(f"  {line}")
-    print()
+    print_answer(lake, f"{view.table}, {span}", lines)
     return 0
 
 

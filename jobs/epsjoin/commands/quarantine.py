@@ -10,7 +10,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from epsjoin.console import counted, printable
+from epsjoin.commands.runs import print_answer
+from epsjoin.console import counted
 from epsjoin.lake import parquet, refusals, slices
 from epsjoin.lake.arguments import add_lake, open_stored, parse_run
 from epsjoin.lake.lake import Lake, Slice
@@ -36,11 +37,8 @@ def main(argv: Sequence[str]) -> int:
     arguments = parser.parse_args(argv)
     run = parse_run(arguments.run)
     lake = open_stored(arguments)
-    lines = list(describe(lake, run, arguments.reason, max(0, arguments.limit)))
-    print(f"\n{printable(lake.source.title)}, run {run}\n")
-    for line in lines:
-        print(f"  {printable(line)}".rstrip())
-    print()
+    lines = describe(lake, run, arguments.reason, max(0, arguments.limit))
+    print_answer(lake, f"run {run}", lines)
     return 0
 
 

@@ -1,14 +1,14 @@
-"""What commands that tell of many runs share."""
+"""What commands that tell of runs share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from epsjoin.console import say
+from epsjoin.console import printable, say
 from epsjoin.errors import TableError, UnfitTableError
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Lake, Slice
@@ -52,6 +52,19 @@ def read_each_run(lake: Lake, table: str, read: Callable[[Lake, str], T], comman
             say(f"{command}: run {run} is left out: {error}")
         else:
             yield found
+
+
+def print_answer(lake: Lake, of_what: str, lines: Iterable[str]) -> None:
+    """Print an answer below the title of the data set; an error of who makes the lines stands alone."""
+    told = [f"  {printable(line)}".rstrip() for line in lines]
+    print(f"\n{printable(lake.source.title)}, {of_what}\n", *told, "", sep="\n")
+
+
+def aligned(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Lines of (name, text), the texts one below the other."""
+    told = list(rows)
+    width = max(len(name) for name, _ in told)
+    return (f"{name:<{width}}  {text}" for name, text in told)
 
 
 def texts_of(lake: Lake, of_points: Slice, ids: Sequence[int]) -> dict[int, str]:

@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow.compute as pc
 
 from epsjoin.commands.clusters import describe_event, name_records
-from epsjoin.commands.runs import texts_of
-from epsjoin.console import counted, printable
+from epsjoin.commands.runs import aligned, print_answer, texts_of
+from epsjoin.console import counted
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import MissingSliceError, UnfitTableError
 from epsjoin.findings import most_telling
@@ -35,14 +35,9 @@ def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="epsjoin show", description="Print the result of a run.")
     add_lake(parser)
     arguments = parser.parse_args(argv)
-    arguments.run = parse_run(arguments.run)
+    run = parse_run(arguments.run)
     lake = open_stored(arguments)
-    rows = list(summarise(lake, arguments.run))
-    width = max(len(name) for name, _ in rows)
-    print(f"\n{printable(lake.source.title)}, run {printable(arguments.run)}\n")
-    for name, text in rows:
-        print(f"  {name:<{width}}  {printable(text)}")
-    print()
+    print_answer(lake, f"run {run}", aligned(summarise(lake, run)))
     return 0
 
 

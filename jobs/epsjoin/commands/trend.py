@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from typing import NamedTuple
@@ -15,8 +15,8 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from epsjoin.commands.runs import read_each_run
-from epsjoin.console import counted, printable, say
+from epsjoin.commands.runs import print_answer, read_each_run
+from epsjoin.console import counted, say
 from epsjoin.errors import UnfitTableError
 from epsjoin.lake import slices, uris
 from epsjoin.lake.arguments import add_lake, open_stored
@@ -81,25 +81,34 @@ def main(argv: Sequence[str]) -> int:
         raise UnfitTableError(
             f"{arguments.dataset} has no finished run in {lake.location('')}; make some first"
         )
-    print(f"\n{printable(title)}, {counted(len(runs), 'run')}\n")
+    print_answer(lake, counted(len(runs), "run"), describe(runs, unit))
+    place = _write(to_png(draw(runs, title, unit)), lake, arguments.picture)
+    print(f"  picture     {place}\n")
+    return 0
+
+
+def describe(runs: Sequence[RunResult], unit: str) -> Iterator[str]:
+    """Write the runs as a table."""
     heads = f"{'run':<10}  {'points':>12}  {'pairs':>14}  {'clusters':>10}  {'born':>6}  {'ended':>6}"
-    print(f"  {heads}  {printable(f'eps {unit}'.rstrip()):>12}")
+    yield f"{heads}  {f'eps {unit}'.rstrip():>12}"
     for row in runs:
         born, ended = ("-" if number is None else f"{number:,}" for number in (row.born, row.ended))
         counts = f"{row.points:>12,}  {row.pairs:>14,}  {row.clusters:>10,}  {born:>6}  {ended:>6}"
-        print(f"  {row.run}  {counts}  {row.eps:>12.6g}")
-    picture = to_png(draw(runs, title, unit))
+        yield f"{row.run}  {counts}  {row.eps:>12.6g}"
+
+
+def _write(picture: bytes, lake: Lake, file: Path | None) -> str:
+    """Write the picture to the file, or to the folder of the data set's reports; return its place."""
     filesystem, folder = uris.filesystem_of(lake.location("reports"))
-    place = f"{folder}/{PICTURE}" if arguments.picture is None else str(arguments.picture)
+    place = f"{folder}/{PICTURE}" if file is None else str(file)
     with uris.writing(place):
-        if arguments.picture:
-            arguments.picture.write_bytes(picture)
+        if file is not None:
+            file.write_bytes(picture)
         else:
             filesystem.create_dir(folder, recursive=True)
-            with filesystem.open_output_stream(place) as file:
-                file.write(picture)
-    print(f"\n  picture     {place}\n")
-    return 0
+            with filesystem.open_output_stream(place) as stream:
+                stream.write(picture)
+    return place
 
 
 def read_runs(lake: Lake) -> list[RunResult]:
