@@ -49,9 +49,9 @@ def test_trend__prints_the_runs_and_writes_the_picture(
     lines = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert lines[0] == ["Navigation", "aids", "of", "the", "world,", "3", "runs"]
     assert lines[2:-1] == [
-        ["2021-12-01", "4", "2", "1", "-", "-", "19.5"],
-        ["2022-03-01", "5", "3", "2", "-", "-", "20"],
-        ["2022-04-01", "3", "0", "0", "-", "-", "21.25"],
+        ["2021-12-01", "4", "2", "1", "–", "–", "19.5"],
+        ["2022-03-01", "5", "3", "2", "–", "–", "20"],
+        ["2022-04-01", "3", "0", "0", "–", "–", "21.25"],
     ]
     picture = tmp_path / "lake" / "navaids" / "reports" / "trend.png"
     assert lines[-1] == ["picture", str(picture)]

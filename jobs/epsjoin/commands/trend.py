@@ -23,6 +23,7 @@ from epsjoin.lake.arguments import add_lake, open_stored
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake
 from epsjoin.lake.names import count_names
+from epsjoin.report import words
 from epsjoin.report.figures.figure import COLOURS, FAINT, STYLE, WIDTH_IN, new_figure, to_png
 
 PICTURE = "trend.png"
@@ -92,7 +93,7 @@ def describe(runs: Sequence[RunResult], unit: str) -> Iterator[str]:
     heads = f"{'run':<10}  {'points':>12}  {'pairs':>14}  {'clusters':>10}  {'born':>6}  {'ended':>6}"
     yield f"{heads}  {f'eps {unit}'.rstrip():>12}"
     for row in runs:
-        born, ended = ("-" if number is None else f"{number:,}" for number in (row.born, row.ended))
+        born, ended = (words.MISSING if number is None else f"{number:,}" for number in (row.born, row.ended))
         counts = f"{row.points:>12,}  {row.pairs:>14,}  {row.clusters:>10,}  {born:>6}  {ended:>6}"
         yield f"{row.run}  {counts}  {row.eps:>12.6g}"
 
