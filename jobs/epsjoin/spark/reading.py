@@ -40,7 +40,7 @@ class Reading:
         return replace(self, dimensions=dimensions)
 
     def arrays(self, batch: pa.RecordBatch | pa.Table) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Ids (n,) and coordinates (n, d) of the rows of :attr:`Points.frame`, in float64.
+        """Ids (n,) and coordinates (n, d) of the rows of a frame of points, in float64.
 
         Raises
         ------

@@ -49,7 +49,7 @@ def read(spark: SparkSession, lake: Lake, where: Slice) -> DataFrame:
 
 
 def read_replaced(spark: SparkSession, into: Target, files: Sequence[File]) -> DataFrame:
-    """Read a table that :func:`replace_table` has just made of these files, with Spark's own scan.
+    """Read a table that was just replaced by these files, with Spark's own scan.
 
     Raises
     ------

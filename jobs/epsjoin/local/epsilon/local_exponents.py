@@ -26,7 +26,8 @@ class LocalExponents(NamedTuple):
     region : (n,) int64, number of the region of each point, from 0 on.
     rows : int64, number of points in each region.
     exponent, interval_low, interval_high, r_squared, range_low, range_high : float64, see
-        :class:`PowerLawFit`; NaN where the points of a region follow no power law.
+        :class:`epsjoin.local.epsilon.power_law.PowerLawFit`; NaN where the points of a region follow no
+        power law.
     eps : float64, the eps for ``neighbours`` within the region; NaN where there is none.
     """
 

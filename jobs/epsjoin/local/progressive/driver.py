@@ -93,7 +93,7 @@ class Driver:
 
     @property
     def is_random(self) -> bool:
-        """Whether nothing speaks against a random order of the rows, see :class:`OrderCheck`."""
+        """Whether nothing speaks against a random order of the rows."""
         return self._estimates.order.is_random
 
     def _give(self, met: Met, phase: str) -> Iterator[Found]:

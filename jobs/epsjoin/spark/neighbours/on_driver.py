@@ -92,12 +92,12 @@ def rank_on_driver(
 
     Returns
     -------
-    See :func:`rank_points`.
+    See :func:`epsjoin.spark.neighbours.rank.rank_points`.
 
     Raises
     ------
     TableError
-        See :func:`rank_points`.
+        See :func:`epsjoin.spark.neighbours.rank.rank_points`.
     """
     eps, metric, k, names, are_candidates = scoring
     known, threads = _read_clusters(inputs.clusters), check_n_jobs(-1)
