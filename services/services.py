@@ -150,20 +150,7 @@ class Services:
 
     def start_all(self) -> None:
         """Start every service that does not run; if none did, and one of them fails, stop the others."""
-        if len(os.fsencode(self.folder)) > LONGEST_FOLDER:
-            raise Refusal(
-                f"the path {self.folder} has more than {LONGEST_FOLDER} bytes, too many for a socket in it; "
-                "set EPSJOIN_SERVICES_DIR to a shorter one"
-            )
-        for folder in (self.folder, self.secrets, self.folder / "logs"):
-            try:
-                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            except OSError as error:
-                variable = "EPSJOIN_SERVICES_DIR" if "airflow" in self.groups else "EPSJOIN_CLUSTER_DIR"
-                raise Refusal(
-                    f"{folder} cannot be made ({error.strerror}); set {variable} to a folder "
-                    "in which this user may write"
-                ) from None
+        self.make_folders()
         if "database" in self.groups:
             self.database.find_programs()
         if is_new := self.supervisor.connect() is None:
@@ -189,6 +176,27 @@ class Services:
             if is_new:
                 self.stop_all()
             raise
+        self.tell_where()
+
+    def make_folders(self) -> None:
+        """Make the folders that are missing, for this user alone."""
+        variable = "EPSJOIN_SERVICES_DIR" if "airflow" in self.groups else "EPSJOIN_CLUSTER_DIR"
+        if len(os.fsencode(self.folder)) > LONGEST_FOLDER:
+            raise Refusal(
+                f"the path {self.folder} has more than {LONGEST_FOLDER} bytes, too many for a socket in it; "
+                f"set {variable} to a shorter one"
+            )
+        for folder in (self.folder, self.secrets, self.folder / "logs"):
+            try:
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except OSError as error:
+                raise Refusal(
+                    f"{folder} cannot be made ({error.strerror}); set {variable} to a folder "
+                    "in which this user may write"
+                ) from None
+
+    def tell_where(self) -> None:
+        """Say where what was started is found."""
         if "airflow" in self.groups:
             host = self.environment["AIRFLOW__API__HOST"]
             where = f"password in {self.secrets}/passwords.json"

@@ -120,19 +120,23 @@ def test_services__without_the_password_of_a_database_that_is_there_says_what_to
     assert not list(here.secrets.iterdir()), "a new password would not open it"
 
 
-def test_services__in_a_folder_too_deep_for_a_socket_says_so(tmp_path: Path) -> None:
+VARIABLE_OF_FOLDER = [
+    (("database", "spark", "airflow"), "EPSJOIN_SERVICES_DIR"),
+    (("spark",), "EPSJOIN_CLUSTER_DIR"),  # bin/spark-cluster
+]
+
+
+@pytest.mark.parametrize(("groups", "variable"), VARIABLE_OF_FOLDER)
+def test_services__in_a_folder_too_deep_for_a_socket_says_so(
+    tmp_path: Path, groups: tuple[str, ...], variable: str
+) -> None:
     deep = tmp_path / ("d" * services.LONGEST_FOLDER)
-    with pytest.raises(
-        Refusal, match="too many for a socket in it; set EPSJOIN_SERVICES_DIR to a shorter one"
-    ):
-        services.Services(deep, {}).start_all()
+    with pytest.raises(Refusal, match=f"too many for a socket in it; set {variable} to a shorter one"):
+        services.Services(deep, {}, groups).start_all()
     assert not deep.exists()
 
 
-@pytest.mark.parametrize(
-    ("groups", "variable"),
-    [(("database", "spark", "airflow"), "EPSJOIN_SERVICES_DIR"), (("spark",), "EPSJOIN_CLUSTER_DIR")],
-)
+@pytest.mark.parametrize(("groups", "variable"), VARIABLE_OF_FOLDER)
 def test_services__in_a_folder_that_cannot_be_made_says_so(
     tmp_path: Path, groups: tuple[str, ...], variable: str
 ) -> None:
