@@ -15,27 +15,24 @@ from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
-import psutil  # type: ignore[import-untyped]  # as it comes
+import psutil  # type: ignore[import-untyped]  # it has no types
 from airflow.__main__ import main
 
 STOP_SECONDS = 60
 
-
 _started: list[psutil.Process] = []
 
 
-def stop(number: int, frame: FrameType | None) -> NoReturn:
+def stop(_number: int, _frame: FrameType | None) -> NoReturn:
     """End as by Ctrl-C, within ``STOP_SECONDS``."""
-    del number, frame
     # now, as what a service has started is nobody's child once the service has ended
     _started.extend(psutil.Process().children(recursive=True))
     signal.alarm(STOP_SECONDS)
     raise KeyboardInterrupt
 
 
-def kill_services(number: int, frame: FrameType | None) -> None:
+def kill_services(_number: int, _frame: FrameType | None) -> None:
     """Kill all processes that were started here, and theirs."""
-    del number, frame
     for process in {*_started, *psutil.Process().children(recursive=True)}:
         with suppress(psutil.NoSuchProcess):
             process.kill()

@@ -37,7 +37,7 @@ STAGES: Mapping[How, tuple[By, ...]] = {
 class _Side:
     """One table's rows of a part: distinct ids, ascending, and what came with each.
 
-    Parameters
+    Attributes
     ----------
     at : places of its rows among those of the part.
     ids : (n,) int64.
