@@ -27,11 +27,13 @@ core no more; border points are those of :func:`epsjoin.dbscan`, which depend on
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.arrays import Bools, Ints
+from epsjoin.kernels.arrays import Bools, Ints, Ints8
 from epsjoin.kernels.cluster.density import EndPairs, find_nearest_cores, number_clusters
 from epsjoin.kernels.cluster.union_find import unite_all
 from epsjoin.kernels.cluster.update import NEW, STAYED, compare_pairs, is_sorted
@@ -106,24 +108,16 @@ def update_clusters(
     )
     old, new = _check_sorted_pairs("pairs_before", pairs_before), _check_sorted_pairs("pairs_now", pairs_now)
     clusters = _check_clusters(clusters, old_ids, old, min_pts)
-    is_dropped = np.zeros(len(old.left), np.bool_)
-    change = compare_pairs(*old, *new, is_dropped)
-    at_before, at_now = index_ids(old_ids), index_ids(new_ids)
-    was, stays = rows_of(at_before, new_ids), rows_of(at_now, old_ids)  # -1: not there
-    left, right = (_rows("pairs_now", at_now, ends) for ends in (new.left, new.right))
-    dropped = [_rows("pairs_before", at_before, ends[is_dropped]) for ends in (old.left, old.right)]
+    left, right, change, dropped, was, stays, bereft = _compare(old, new, old_ids, new_ids)
     is_new = change == NEW
-    _check_kept(new, ~is_new & ((was[left] < 0) | (was[right] < 0)))
     label, was_core = np.append(clusters.labels, NOISE)[was], np.append(clusters.is_core, False)[was]
-
-    bereft = stays[np.concatenate(dropped)]
-    bereft = bereft[bereft >= 0]
     degree = np.append(clusters.degree, 1)[was] - np.bincount(bereft, minlength=len(new_ids))
     degree += np.bincount(np.concatenate((left[is_new], right[is_new])), minlength=len(new_ids))
     is_core = degree >= min_pts
     is_gained = is_core & ~was_core
     is_hurt = _find_hurt(clusters, np.append(is_core, False)[stays], dropped)
 
+    # 1: the core points of a cluster that is not hurt, as one; 2 and 3: the pairs that may unite more
     holds = (label != NOISE) & ~is_hurt[label]
     parent, first = np.arange(len(new_ids)), np.full(len(is_hurt), len(new_ids))
     cores = np.flatnonzero(holds & was_core)
@@ -133,6 +127,7 @@ def update_clusters(
     unites = is_core[left] & is_core[right] & (is_new | meets_gained | is_hurt[label[left]])
     unite_all(parent, left[unites], right[unites])
 
+    # border points: those of clusters that are not hurt stay, unless something is near them that was not
     has_core = is_core[left] != is_core[right]
     is_other = has_core & ((change != STAYED) | meets_gained)
     looks = is_hurt[label]
@@ -145,18 +140,51 @@ def update_clusters(
     find_nearest_cores(EndPairs(left[asked], right[asked], new.distance[asked]), is_core, home, near)
 
     work = {
-        "dropped_pairs": is_dropped,
         "new_pairs": is_new,
         "hurt_clusters": is_hurt,
         "united_pairs": unites,
         "borders": looks,
         "border_pairs": asked,
     }
-    add_counts(counted, **{name: int(which.sum()) for name, which in work.items()})
+    n_dropped = len(dropped[0])
+    add_counts(counted, dropped_pairs=n_dropped, **{name: int(which.sum()) for name, which in work.items()})
     return Dbscan(number_clusters(parent, is_core, home), is_core, degree)
 
 
-def _find_hurt(clusters: Dbscan, stays_core: Bools, dropped: list[Ints]) -> Bools:
+class _Compared(NamedTuple):
+    """Pairs now and before by the rows of their points.
+
+    Parameters
+    ----------
+    left, right : rows now of the ends of the pairs now.
+    change : of each, see :func:`epsjoin.kernels.cluster.update.compare_pairs`.
+    dropped : left and right rows before of the pairs that are there no more.
+    was, stays : the row before of each point now, and the row now of each point before; -1 for none.
+    bereft : rows now of the ends of dropped pairs, as often as each lost one.
+    """
+
+    left: Ints
+    right: Ints
+    change: Ints8
+    dropped: tuple[Ints, Ints]
+    was: Ints
+    stays: Ints
+    bereft: Ints
+
+
+def _compare(old: Pairs, new: Pairs, old_ids: Ints, new_ids: Ints) -> _Compared:
+    is_dropped = np.zeros(len(old.left), np.bool_)
+    change = compare_pairs(*old, *new, is_dropped)
+    at_before, at_now = index_ids(old_ids), index_ids(new_ids)
+    was, stays = rows_of(at_before, new_ids), rows_of(at_now, old_ids)
+    left, right = (_rows("pairs_now", at_now, ends) for ends in (new.left, new.right))
+    gone = [_rows("pairs_before", at_before, ends[is_dropped]) for ends in (old.left, old.right)]
+    _check_kept(new, (change != NEW) & ((was[left] < 0) | (was[right] < 0)))
+    bereft = stays[np.concatenate(gone)]
+    return _Compared(left, right, change, (gone[0], gone[1]), was, stays, bereft[bereft >= 0])
+
+
+def _find_hurt(clusters: Dbscan, stays_core: Bools, dropped: tuple[Ints, Ints]) -> Bools:
     """Tell which clusters are hurt; the last place is that of noise, which never is.
 
     Parameters
