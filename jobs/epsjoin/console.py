@@ -28,8 +28,9 @@ def percent(fraction: float | None, digits: int = 3) -> str:
 
 
 def percents(fraction: float | None, limit: float | None) -> tuple[str, str]:
-    """Write a fraction and its limit with as many digits as tell them apart."""
-    digits = next((n for n in (3, 5, 8) if percent(fraction, n) != percent(limit, n)), 17)
+    """Write a fraction and its limit with as many digits as tell them apart, three if they are equal."""
+    enough = (n for n in (3, 5, 8) if percent(fraction, n) != percent(limit, n))
+    digits = 3 if fraction == limit else next(enough, 17)
     return percent(fraction, digits), percent(limit, digits)
 
 

@@ -195,6 +195,13 @@ def test_causes__of_a_minority_are_found(check: str, change: float | None) -> No
     assert all(found[other].n < 20 for other in others)
 
 
+def test_judge__tells_apart_how_much_two_runs_leave_out() -> None:
+    told = found_in(replace(SEEN, left_out_before=0.0, left_out_now=1e-6))["left_out"].words
+    assert told.startswith("0.0001% of the records are left out, in run 2023-05-01 0%: a difference")
+    told = found_in(replace(SEEN, left_out_before=2 / 3, left_out_now=2 / 3))["left_out"].words
+    assert told.startswith("66.7% of the records are left out, in run 2023-05-01 66.7%: a difference")
+
+
 def test_judge__compares_what_is_left_out_where_both_runs_tell_it() -> None:
     for one in ({"left_out_before": 0.5}, {"left_out_now": 0.5}):
         assert found_in(replace(SEEN, **one))["left_out"].observed is None

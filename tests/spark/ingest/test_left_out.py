@@ -114,7 +114,7 @@ def blanked(lines: list[str]) -> list[str]:
 BROKEN: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "8 % of the positions blanked": (
         blanked,
-        r"^69.44% of the records are left out, in run 2023-06-01 66.67%: a difference "
+        r"^69.4% of the records are left out, in run 2023-06-01 66.7%: a difference "
         r"\(2.78%, 1% are allowed\); held as well: lost 8.33%",
     ),
     "no position at all": (
@@ -160,12 +160,12 @@ def test_ingest__compares_what_is_left_out_with_the_run_before_and_no_other(job:
     write(tmp_path, far, [line.replace(",,,", ",1,1,") for line in lines_of()])
     guard = {**job.lake.source.guard, "new": None}
     job = replace(job, lake=replace(job.lake, source=replace(job.lake.source, guard=guard)))
-    with pytest.raises(DataRefusedError, match="0.00% of the records are left out, in run 2023-06-01 66.67%"):
+    with pytest.raises(DataRefusedError, match="^0% of the records are left out, in run 2023-06-01 66.7%"):
         ingest.run(replace(job, run=far))
     ingest.run(replace(job, run=far, params=RunParams(accept=("left_out",))))
     write(tmp_path, NEXT, lines_of())
     ingest.run(job)  # filled in: the later run is not looked at
-    with pytest.raises(DataRefusedError, match="0.00% of the records are left out, in run 2023-07-01 66.67%"):
+    with pytest.raises(DataRefusedError, match="^0% of the records are left out, in run 2023-07-01 66.7%"):
         ingest.run(replace(job, run=far))
 
 

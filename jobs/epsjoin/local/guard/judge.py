@@ -168,7 +168,7 @@ def _compare_left_out(seen: Seen, limits: Mapping[str, float | None]) -> _Raw:
     if seen.left_out_now is None or seen.left_out_before is None:
         return _Raw(None, "no record is left out, or the two runs have other conditions")
     difference = round(abs(seen.left_out_now - seen.left_out_before), 12)  # 0.07 - 0.06 is more than 0.01
-    now, before = f"{seen.left_out_now:.2%}", f"{seen.left_out_before:.2%}"
+    now, before = percents(seen.left_out_now, seen.left_out_before)
     words = f"{now} of the records are left out, in run {seen.against} {before}: a difference"
     return _Raw(difference, words, _exceeds(difference, limits["left_out"]))
 

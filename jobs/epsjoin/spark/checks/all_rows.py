@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 
-from epsjoin.console import counted, say
+from epsjoin.console import counted, percent, say
 from epsjoin.lake import parquet
 from epsjoin.lake.arrow import pair_columns
 from epsjoin.lake.lake import Slice
@@ -88,7 +88,7 @@ def find_duplicates(job: Job, n_pairs: int) -> Iterator[str]:
     pairs = scan.read(job.spark, job.lake, Slice("pairs", job.run)).select("left_id", "right_id")
     fraction = MAX_COUNTED_PAIRS / max(1, n_pairs)
     if fraction < 1:
-        say(f"verify: {fraction:.2%} of the pairs are searched for duplicates")
+        say(f"verify: {percent(fraction)} of the pairs are searched for duplicates")
         pairs = pairs.where(F.xxhash64("left_id", "right_id") < F.lit(int(-(2**63) + fraction * 2**64)))
     duplicates = pairs.groupBy("left_id", "right_id").count().where(F.col("count") > 1)
     for row in _some(duplicates):
