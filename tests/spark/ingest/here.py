@@ -14,6 +14,7 @@ from epsjoin.lake import targets
 from epsjoin.params import RunParams
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.ingest.doubles import doubles_of, make_finder
+from epsjoin.spark.ingest.passes import reports_in
 from epsjoin.spark.ingest.read import SourceFile, make_reader
 from epsjoin.spark.ingest.settle import make_second_reader, make_settler, staged_schema
 from epsjoin.spark.ingest.writer import Targets
@@ -36,7 +37,7 @@ def new_job(folder: Path, columns: Sequence[Mapping[str, Any]], **custom: Any) -
 def reading_here() -> Iterator[None]:
     """While this lasts, ``ingest.run`` reads in this process."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(ingest, "_read_and_settle", read_and_settle)
+        patched.setattr(ingest, "read_and_settle", read_and_settle)
         yield
 
 
@@ -45,10 +46,10 @@ def read_and_settle(job: Job, files: Sequence[SourceFile], into: Targets) -> lis
     read = make_reader(source, into)
     batches = [batch for file in files for batch in read(file)]
     if not source.key:
-        return ingest._reports_in(batches)
+        return reports_in(batches)
     rows = pa.Table.from_batches(batches).sort_by("bucket").to_batches()
     found = list(make_finder()(rows))
-    reports = ingest._reports_in(found)
+    reports = reports_in(found)
     doubles = doubles_of(found, reports)
     if not doubles:
         return reports
@@ -60,4 +61,4 @@ def read_and_settle(job: Job, files: Sequence[SourceFile], into: Targets) -> lis
     staged = pa.Table.from_batches(second((files[0], doubles[0])))
     order = [("_slot", "ascending"), ("_file", "ascending"), ("_line", "ascending")]
     settle = make_settler(source, into, len(files))
-    return ingest._reports_in(settle(staged.sort_by(order).to_batches()))
+    return reports_in(settle(staged.sort_by(order).to_batches()))

@@ -12,7 +12,7 @@ import pytest
 from epsjoin.errors import DataRefusedError
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
-from epsjoin.spark.ingest import divide, doubles, ingest, read
+from epsjoin.spark.ingest import divide, doubles, ingest, passes, read
 from epsjoin.spark.job import Job
 from tests.spark.conftest import JobMaker
 from tests.spark.ingest.test_settle import COLUMNS, by_hand, seen_items, write_files
@@ -131,7 +131,7 @@ def test_ingest__refuses_a_file_that_changed_between_two_readings_of_a_section(
     job = make_job(COLUMNS, max_quarantine_share=0.9)
     file = tmp_path / "snapshot.csv"
     file.write_text(GOOD + '199,0.5,"a ""b""\n, c"\n')
-    find = ingest.doubles_of
+    find = passes.doubles_of
 
     def find_and_change(*found: Any) -> Any:
         now = file.stat()
@@ -139,7 +139,7 @@ def test_ingest__refuses_a_file_that_changed_between_two_readings_of_a_section(
         os.utime(file, ns=(now.st_atime_ns, now.st_mtime_ns + 1))
         return find(*found)
 
-    monkeypatch.setattr(ingest, "doubles_of", find_and_change)
+    monkeypatch.setattr(passes, "doubles_of", find_and_change)
     with pytest.raises(DataRefusedError, match="the file changed while it was read: it was larger"):
         ingest.run(job)
 
@@ -150,7 +150,7 @@ def test_ingest__reads_a_file_again_by_one_task_if_it_changed_after_it_was_divid
     job = make_job(COLUMNS)
     file = tmp_path / "snapshot.csv"
     file.write_text(GOOD)
-    divided = ingest.divide
+    divided = passes.divide
 
     def divide_and_change(*given: Any) -> list[read.SourceFile]:
         found = divided(*given)
@@ -158,7 +158,7 @@ def test_ingest__reads_a_file_again_by_one_task_if_it_changed_after_it_was_divid
         os.utime(file, ns=(0, file.stat().st_mtime_ns + 1))
         return found
 
-    monkeypatch.setattr(ingest, "divide", divide_and_change)
+    monkeypatch.setattr(passes, "divide", divide_and_change)
     items = seen_items(monkeypatch)
     assert ingest.run(job)["rows_ok"] == 200
     assert [len(each) for each in items] == [4, 1]

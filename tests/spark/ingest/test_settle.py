@@ -16,7 +16,7 @@ from epsjoin.errors import DataRefusedError, TableError
 from epsjoin.lake import parquet, slices, targets
 from epsjoin.lake.lake import Slice
 from epsjoin.source.records import open_records
-from epsjoin.spark.ingest import doubles, ingest, read, settle, writer
+from epsjoin.spark.ingest import doubles, ingest, passes, read, settle, writer
 from epsjoin.spark.ingest.facts import ManyDoubles, facts_of
 from epsjoin.spark.ingest.read import SourceFile
 from epsjoin.spark.job import Job
@@ -158,10 +158,10 @@ def test_ingest__keeps_one_of_a_key_or_none_wherever_its_rows_are(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The driver compares the ids of few files on one machine; else tasks do, after a shuffle."""
-    monkeypatch.setattr(ingest, "has_one_machine", lambda _: has_one_machine)
-    monkeypatch.setattr(ingest, "MAX_GIVEN", max_given)
-    lazy_tasks = Mock(wraps=ingest.tasks.lazy_tasks)
-    monkeypatch.setattr(ingest.tasks, "lazy_tasks", lazy_tasks)
+    monkeypatch.setattr(passes, "has_one_machine", lambda _: has_one_machine)
+    monkeypatch.setattr(passes, "MAX_GIVEN", max_given)
+    lazy_tasks = Mock(wraps=passes.tasks.lazy_tasks)
+    monkeypatch.setattr(passes.tasks, "lazy_tasks", lazy_tasks)
     job = make_job(COLUMNS, path="{date}", interval="month", max_quarantine_share=0.9)
     files = write_files(tmp_path, ending)
     monkeypatch.setattr(doubles.make_finder, "__defaults__", (max_doubles,))
@@ -203,13 +203,13 @@ def test_ingest__refuses_a_file_that_changed_before_it_was_read_again(
 ) -> None:
     job = make_job(COLUMNS, max_quarantine_share=0.9)
     (tmp_path / "snapshot.csv").write_text("id,x,name\n1,0,a\n1,0,a\n2,0,b\n")
-    find = ingest.doubles_of
+    find = passes.doubles_of
 
     def find_and_change(*found: Any) -> Any:
         (tmp_path / "snapshot.csv").write_text("id,x,name\n1,0,a\n1,0,a\n3,0,b\n")
         return find(*found)
 
-    monkeypatch.setattr(ingest, "doubles_of", find_and_change)
+    monkeypatch.setattr(passes, "doubles_of", find_and_change)
     with pytest.raises(DataRefusedError, match="snapshot.csv: the file changed while it was read: it had"):
         ingest.run(job)
 
@@ -219,7 +219,7 @@ def seen_items(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     items: list[Any] = []
 
     def watch(name: str) -> None:
-        start = getattr(ingest.tasks, name)
+        start = getattr(passes.tasks, name)
 
         def seen(spark: Any, of_tasks: Any, *others: Any) -> Any:
             first = of_tasks[0]  # a file, one with the numbers of its doubles, or a range to be surveyed
@@ -227,7 +227,7 @@ def seen_items(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
                 items.append(of_tasks)
             return start(spark, of_tasks, *others)
 
-        monkeypatch.setattr(ingest.tasks, name, seen)
+        monkeypatch.setattr(passes.tasks, name, seen)
 
     watch("run_tasks")
     watch("lazy_tasks")
@@ -255,6 +255,6 @@ def test_ingest__notices_an_id_that_was_lost_on_the_way(
 ) -> None:
     job = make_job(COLUMNS)
     (tmp_path / "snapshot.csv").write_text("id,x,name\n1,0,a\n2,0,b\n")
-    monkeypatch.setattr(ingest.tasks, "add_counters", lambda _: {"ids": 1.0})
+    monkeypatch.setattr(passes.tasks, "add_counters", lambda _: {"ids": 1.0})
     with pytest.raises(TableError, match="2 points were written, but 1 ids compared"):
         ingest.run(job)
