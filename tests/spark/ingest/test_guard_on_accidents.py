@@ -146,7 +146,7 @@ def accidents() -> Iterator[Any]:
             yield pytest.param(name, accident, marks=[pytest.mark.long] * (not is_short))
 
 
-@pytest.mark.parametrize(("name", "accident"), accidents())
+@pytest.mark.parametrize(("name", "accident"), list(accidents()))
 def test_guard__holds_an_accident_until_it_is_accepted(
     here: None, before: tuple[Job, list[Snapshot]], name: str, accident: str
 ) -> None:
