@@ -12,12 +12,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from epsjoin.console import say
-from epsjoin.lake import parquet
 from epsjoin.lake.arrow import to_binary, to_matrix
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File
 from epsjoin.lake.sample import sample_stored
-from epsjoin.lake.schemas import parse_ddl
 from epsjoin.local.brute_force import (
     Ids,
     Points,
@@ -31,7 +29,6 @@ from epsjoin.local.brute_force import (
 from epsjoin.local.verify import compare_scores
 from epsjoin.spark import scan
 from epsjoin.spark.checks.faults import (
-    BATCH_ROWS,
     MAX_SHOWN,
     PAIR,
     PAIR_ROWS,
@@ -40,7 +37,7 @@ from epsjoin.spark.checks.faults import (
     read_files,
     to_batch,
 )
-from epsjoin.spark.checks.some_rows import is_in, read_some
+from epsjoin.spark.checks.some_rows import is_in, read_some, stream_points
 from epsjoin.spark.job import Job
 
 MAX_NEAREST = 5_000_000
@@ -93,8 +90,7 @@ def _find_nearest(job: Job, ids: Ids, points: Points, k: int, faults: Faults) ->
 
     def find(file: File) -> Iterator[pa.RecordBatch]:
         nearest = no_pairs()
-        for batch in parquet.stream_file(location, file, parse_ddl("id long, point binary"), BATCH_ROWS):
-            others = batch.column("id").to_numpy(), to_matrix(batch.column("point"), dimensions)
+        for others in stream_points(location, file, dimensions):
             found = nearest_by_brute_force(*shared.value, *others, k, metric)
             nearest = keep_nearest([nearest, found], k)
         yield to_batch(PAIR_ROWS, PAIR, a=nearest.query, b=nearest.other, distance=nearest.distance)
@@ -110,10 +106,9 @@ def _read_points(job: Job, ids: Ids, faults: Faults) -> tuple[Ids, Points]:
     shared = job.spark.sparkContext.broadcast(ids)
 
     def read(file: File) -> Iterator[pa.RecordBatch]:
-        for batch in parquet.stream_file(location, file, parse_ddl("id long, point binary"), BATCH_ROWS):
-            wanted = batch.filter(pa.array(is_in(batch.column("id").to_numpy(), shared.value)))
-            points = to_binary(to_matrix(wanted.column("point"), dimensions))
-            yield to_batch(_POINTS, id=wanted.column("id"), point=points)
+        for some, points in stream_points(location, file, dimensions):
+            is_wanted = is_in(some, shared.value)
+            yield to_batch(_POINTS, id=some[is_wanted], point=to_binary(points[is_wanted]))
 
     rows = read_files(job, "points", read, _POINTS)
     faults.add(rows["fault"].drop_null().to_pylist())

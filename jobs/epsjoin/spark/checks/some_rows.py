@@ -1,4 +1,4 @@
-"""The rows of a table that belong to the checked points, read by tasks."""
+"""Rows of the tables that are checked, read by tasks: of points, or of those that are looked at alone."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from epsjoin.lake import parquet
+from epsjoin.lake.arrow import to_matrix
 from epsjoin.lake.parquet import File
 from epsjoin.lake.schemas import parse_ddl
-from epsjoin.local.brute_force import Ids
+from epsjoin.local.brute_force import Ids, Points
 from epsjoin.spark.checks.faults import BATCH_ROWS, read_files, to_batch
 from epsjoin.spark.job import Job
+from epsjoin.spark.points import STORED
 
 
 def read_some(job: Job, table: str, ids: Ids, columns: str) -> tuple[pa.Table, list[str]]:
@@ -35,6 +37,12 @@ def read_some(job: Job, table: str, ids: Ids, columns: str) -> tuple[pa.Table, l
 
     rows = read_files(job, table, read, schema)
     return rows.filter(pc.is_valid(rows["id"])).sort_by("id"), rows["fault"].drop_null().to_pylist()
+
+
+def stream_points(location: str, file: File, dimensions: int) -> Iterator[tuple[Ids, Points]]:
+    """Read ids and coordinates of a file of ``points``, at most ``BATCH_ROWS`` at a time."""
+    for batch in parquet.stream_file(location, file, parse_ddl(STORED), BATCH_ROWS):
+        yield batch.column("id").to_numpy(), to_matrix(batch.column("point"), dimensions)
 
 
 def is_in(values: Ids, rising: Ids) -> NDArray[np.bool_]:

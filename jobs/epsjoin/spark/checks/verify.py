@@ -16,13 +16,12 @@ from pyspark.sql import functions as F
 from epsjoin.console import say
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import ArgumentError, TableError
-from epsjoin.lake import parquet, slices
+from epsjoin.lake import slices
 from epsjoin.lake.arrow import to_binary, to_matrix
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File
 from epsjoin.lake.sample import sample_stored
-from epsjoin.lake.schemas import parse_ddl
 from epsjoin.local.arguments import check_count, check_seed
 from epsjoin.local.brute_force import Ids, QueryPairs, neighbours_by_brute_force
 from epsjoin.local.verify import (
@@ -36,7 +35,6 @@ from epsjoin.local.verify import (
 from epsjoin.spark.checks.all_rows import find_duplicates, find_faults, scan_pairs
 from epsjoin.spark.checks.ends import find_end_faults
 from epsjoin.spark.checks.faults import (
-    BATCH_ROWS,
     DEGREE,
     GONE,
     PAIR,
@@ -46,7 +44,7 @@ from epsjoin.spark.checks.faults import (
     to_batch,
 )
 from epsjoin.spark.checks.scores import compare_random_scores, find_score_faults
-from epsjoin.spark.checks.some_rows import read_some
+from epsjoin.spark.checks.some_rows import read_some, stream_points
 from epsjoin.spark.cluster.from_pairs import CLUSTERS
 from epsjoin.spark.job import Job
 from epsjoin.spark.same_params import check_same_params
@@ -265,11 +263,9 @@ def _choose_points(
     def choose(file: File) -> Iterator[pa.RecordBatch]:
         held, held_points = np.empty(0, np.int64), np.empty((0, dimensions))
         occupied = np.empty(0, np.int64)
-        for batch in parquet.stream_file(location, file, parse_ddl("id long, point binary"), BATCH_ROWS):
-            of_batch = to_matrix(batch.column("point"), dimensions)
-            occupied = np.union1d(occupied, cells.of(of_batch))
-            held = np.concatenate([held, batch.column("id").to_numpy()])
-            held_points = np.concatenate([held_points, of_batch])
+        for some, of_some in stream_points(location, file, dimensions):
+            occupied = np.union1d(occupied, cells.of(of_some))
+            held, held_points = np.concatenate([held, some]), np.concatenate([held_points, of_some])
             chosen = points_of_cells(held, held_points, cells, request.cells, per_cell)
             held, held_points = held[chosen], held_points[chosen]
         yield to_batch(_POINTS, id=held, point=to_binary(held_points))
@@ -295,8 +291,7 @@ def _find_neighbours(
     dimensions, metric = len(source.coordinates), source.metric
 
     def compare(file: File) -> Iterator[pa.RecordBatch]:
-        for batch in parquet.stream_file(location, file, parse_ddl("id long, point binary"), BATCH_ROWS):
-            others = batch.column("id").to_numpy(), to_matrix(batch.column("point"), dimensions)
+        for others in stream_points(location, file, dimensions):
             found = neighbours_by_brute_force(*shared.value, *others, eps, metric)
             yield to_batch(PAIR_ROWS, PAIR, a=found.query, b=found.other, distance=found.distance)
 
