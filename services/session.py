@@ -15,10 +15,11 @@ GRACE = 10
 def read_process(pid: int) -> dict[str, str]:
     """Read what ``/proc`` says of a process, nothing if it has ended; number and beginning are its alone."""
     try:
-        # the name, in brackets, may hold spaces and brackets
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        # the name, in brackets, may hold spaces and brackets, and any bytes: the kernel cuts it after 15
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
     except OSError:
         return {}
+    fields = text.rpartition(")")[2].split()
     return {"state": fields[0], "session": fields[3], "began": fields[19]}
 
 

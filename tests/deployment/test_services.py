@@ -223,6 +223,23 @@ def test_session__ends_every_process_whatever_it_does_with_a_signal(
     assert not here.file.exists()
 
 
+def test_session__looks_past_a_process_whose_name_is_no_text(tmp_path: Path) -> None:
+    """As the kernel cuts the name of any program on the machine, within a letter."""
+    here = session.Session(tmp_path / "session")
+    program = "open('/proc/self/comm', 'wb').write(b'a) \\xc3'); print(flush=True); input()"
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
+    ) as leader:
+        try:
+            assert leader.stdout
+            leader.stdout.readline()
+            here.begin(leader.pid)
+            assert here.find_processes() == [leader.pid]
+        finally:
+            leader.kill()
+
+
 def test_session__takes_no_other_process_for_its_own(tmp_path: Path) -> None:
     here = session.Session(tmp_path / "session")
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as stranger:
