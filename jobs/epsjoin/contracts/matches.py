@@ -7,7 +7,7 @@ What it says of the other data set's columns can only be checked together with t
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -138,6 +138,10 @@ class Match:
         )
 
 
+_Refusal = Callable[[str], ContractError]
+"""Makes the error of a sentence, behind the name of the file."""
+
+
 def _refusal(file: object, what: str) -> ContractError:
     return ContractError(f"{file}: match: {what}")
 
@@ -184,7 +188,7 @@ def read_match(file: Path, body: Any, source: DataSet) -> Match:
     return Match(partner, how, take, tuple(criteria), order)
 
 
-def _read_criterion(body: Mapping[str, Any], source: DataSet, refuse: Any) -> Criterion:
+def _read_criterion(body: Mapping[str, Any], source: DataSet, refuse: _Refusal) -> Criterion:
     name, metric, eps = body.get("name"), body.get("metric", ""), body.get("eps")
     if not isinstance(name, str) or not SNAKE_CASE.fullmatch(name):
         raise refuse(f"a criterion's name is lower-case letters, digits and _, a letter first, not {name!r}")
@@ -205,7 +209,7 @@ def _read_criterion(body: Mapping[str, Any], source: DataSet, refuse: Any) -> Cr
 
 
 def _check_columns(
-    source: DataSet, name: str, metric: str, columns: Sequence[str], refuse: Any
+    source: DataSet, name: str, metric: str, columns: Sequence[str], refuse: _Refusal
 ) -> tuple[str, ...]:
     """The columns of a criterion in a data set; those of a place are told by their roles."""
     if metric and not columns:
@@ -242,7 +246,9 @@ def _check_columns(
     return tuple(columns)
 
 
-def _check_order(order: Order, how: str, criteria: Sequence[Criterion], source: DataSet, refuse: Any) -> None:
+def _check_order(
+    order: Order, how: str, criteria: Sequence[Criterion], source: DataSet, refuse: _Refusal
+) -> None:
     found = [criterion for criterion in criteria if criterion.name == order.by]
     if not found or found[0].unit != UNIT_OF_TIME or not math.isfinite(found[0].eps):
         raise refuse(f"order: by must name a criterion of dates or times with a finite eps, not {order.by!r}")

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats
 from epsjoin.local.arguments import as_number
-from epsjoin.local.cluster.hdbscan import hdbscan
+from epsjoin.local.cluster.hdbscan import Hdbscan, hdbscan
 from epsjoin.local.cluster.predict_hdbscan import predict_hdbscan
 from epsjoin.sklearn.parameters import Asked, MetricParameters
 
@@ -162,19 +162,7 @@ class HDBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
         self.probabilities_[is_finite] = found.probability
         self.outlier_scores_ = np.where(is_missing, np.nan, 1.0)
         self.outlier_scores_[is_finite] = found.outlier_score
-        for name in ("centroids_", "medoids_"):  # of a fit before
-            self.__dict__.pop(name, None)
-        of_cluster = [found.labels == number for number in range(found.labels.max(initial=-1) + 1)]
-        if self.store_centers in ("centroid", "both"):
-            weighted = [
-                np.average(values[some], axis=0, weights=found.probability[some]) for some in of_cluster
-            ]
-            self.centroids_ = np.reshape(weighted, (len(of_cluster), values.shape[1]))
-        if self.store_centers in ("medoid", "both"):
-            chosen = [
-                values[some][self._medoid(values[some], found.probability[some])] for some in of_cluster
-            ]
-            self.medoids_ = np.reshape(chosen, (len(of_cluster), values.shape[1]))
+        self._store_centers(values, found)
         return self
 
     def dbscan_clustering(self, cut_distance: float, min_cluster_size: int = 5) -> npt.NDArray[np.int64]:
@@ -248,7 +236,23 @@ class HDBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
         tags.input_tags.allow_nan = True
         return tags
 
-    def _medoid(self, points: npt.NDArray[Any] | Floats, weights: Floats) -> int:
+    def _store_centers(self, values: Asked, found: Hdbscan) -> None:
+        """Keep the centers that were asked for, in the order of the labels."""
+        for name in ("centroids_", "medoids_"):  # of a fit before
+            self.__dict__.pop(name, None)
+        of_cluster = [found.labels == number for number in range(found.labels.max(initial=-1) + 1)]
+        if self.store_centers in ("centroid", "both"):
+            weighted = [
+                np.average(values[some], axis=0, weights=found.probability[some]) for some in of_cluster
+            ]
+            self.centroids_ = np.reshape(weighted, (len(of_cluster), values.shape[1]))
+        if self.store_centers in ("medoid", "both"):
+            chosen = [
+                values[some][self._medoid(values[some], found.probability[some])] for some in of_cluster
+            ]
+            self.medoids_ = np.reshape(chosen, (len(of_cluster), values.shape[1]))
+
+    def _medoid(self, points: Asked, weights: Floats) -> int:
         """The row whose distances, weighted by the other ends' weights, have the smallest sum."""
 
         def sums(distances: Floats, _: int) -> Floats:
