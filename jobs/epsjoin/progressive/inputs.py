@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,45 @@ _CSV_BLOCK = 1 << 20
 """Bytes of a CSV file that are parsed at once."""
 _SAMPLED_GROUPS = 8
 """Row groups of a Parquet file from which a sample is drawn."""
+
+
+class _Wanted(NamedTuple):
+    """The columns of a file or of an Arrow batch that are read.
+
+    Parameters
+    ----------
+    rows : names of those that a row consists of.
+    id : name of the one that pairs consist of; None: there is none.
+    """
+
+    rows: list[str]
+    id: str | None
+
+    @classmethod
+    def among(
+        cls,
+        names: Sequence[str],
+        columns: Sequence[str] | None,
+        id_column: str | None,
+        where: str,
+        *,
+        is_file: bool = False,
+    ) -> _Wanted:
+        """Choose among names; of rows by default all, but for the id. Each must be there, once."""
+        rows = [name for name in names if name != id_column] if columns is None else list(columns)
+        wanted = cls(rows, id_column)
+        for name in wanted.all:
+            if name not in names:
+                kind = ArgumentError if is_file else DataRefusedError  # nobody knows what batches will have
+                raise kind(f"{where} has no column {name!r}; it has {', '.join(names)}")
+            if list(names).count(name) > 1:
+                raise DataRefusedError(f"{where}: column {name!r} occurs more than once; rename one of them")
+        return wanted
+
+    @property
+    def all(self) -> list[str]:
+        """Names of all that are read."""
+        return [*self.rows, *([] if self.id is None else [self.id])]
 
 
 def has_columns(table: Any) -> bool:
@@ -47,8 +86,8 @@ def open_input(
         if path.suffix == ".csv" or path.name.endswith(".csv.gz"):
             if shuffle is not None:
                 raise ArgumentError(f"{name}: a CSV file is read from front to back, it cannot be shuffled")
-            names = _csv_names(path, columns, id_column)
-            return IteratorSource(_csv_chunks(path, names, id_column), None, str(path), names)
+            wanted = _Wanted.among(_csv_names(path), columns, id_column, str(path), is_file=True)
+            return IteratorSource(_csv_chunks(path, wanted), None, str(path), wanted.rows)
         return ParquetSource(path, columns, id_column, shuffle)
     if isinstance(table, Iterator):
         if shuffle is not None:
@@ -65,19 +104,19 @@ def _converted(
     """Arrow batches become arrays, everything else stays."""
     for chunk in chunks:
         if hasattr(chunk, "schema") and hasattr(chunk, "column"):
-            yield _to_chunk(name, chunk, columns, id_column)
+            yield _to_chunk(name, chunk, _Wanted.among(chunk.schema.names, columns, id_column, name))
         else:
             yield chunk
 
 
-def _to_chunk(where: str, batch: Any, columns: Sequence[str] | None, id_column: str | None) -> Chunk:
+def _to_chunk(where: str, batch: Any, wanted: _Wanted) -> Chunk:
     """Take the values and ids of an Arrow batch or table.
 
     Raises
     ------
     DataRefusedError
-        A column is not there or not of numbers, or has one that int64 does not hold, or beside a column of
-        floats one that float64 does not hold; or an id is missing.
+        A column is not of numbers, or has one that int64 does not hold, or beside a column of floats one that
+        float64 does not hold; or an id is missing.
 
     Notes
     -----
@@ -86,22 +125,18 @@ def _to_chunk(where: str, batch: Any, columns: Sequence[str] | None, id_column: 
     """
     with needing_extra("a progressive join of Arrow batches or files"):
         import pyarrow as pa
-    names = batch.schema.names
-    wanted = [n for n in names if n != id_column] if columns is None else list(columns)
-    for column in [*wanted, *([] if id_column is None else [id_column])]:
-        _check_name(where, names, column)
-    ids = None if id_column is None else batch.column(id_column)
+    ids = None if wanted.id is None else batch.column(wanted.id)
     if ids is not None and (ids.null_count or not pa.types.is_integer(ids.type)):
         raise DataRefusedError(
-            f"{where}: column {id_column!r} must be of whole numbers, without missing ones"
+            f"{where}: column {wanted.id!r} must be of whole numbers, without missing ones"
         )
     try:
-        read = [_numbers(where, column, batch.column(column), pa) for column in wanted]
+        read = [_numbers(where, column, batch.column(column), pa) for column in wanted.rows]
         names_of_rows = None if ids is None else int_column("ids", _array(ids, pa.int64()))
     except pa.ArrowInvalid as error:
         raise DataRefusedError(f"{where}: a column has a number that int64 cannot hold: {error}") from error
     is_int = all(column.dtype == np.int64 for column, _ in read)
-    values = np.empty((batch.num_rows, len(wanted)), np.int64 if is_int else np.float64)
+    values = np.empty((batch.num_rows, len(wanted.rows)), np.int64 if is_int else np.float64)
     is_null = np.zeros(batch.num_rows, np.bool_)
     for number, (column, is_missing) in enumerate(read):
         values[:, number] = column
@@ -109,23 +144,15 @@ def _to_chunk(where: str, batch: Any, columns: Sequence[str] | None, id_column: 
             is_other = is_rounded(column, values[:, number])
             if is_other.any():
                 raise DataRefusedError(
-                    f"{where}: column {wanted[number]!r} has {column[is_other.argmax()]}, which float64 "
+                    f"{where}: column {wanted.rows[number]!r} has {column[is_other.argmax()]}, which float64 "
                     "cannot hold, beside a column of floats; cast it to float64 where it may round"
                 )
         if is_missing is not None and is_int:
             is_null |= is_missing
         elif is_missing is not None:
             values[is_missing, number] = np.nan
-    units = tuple(_unit_of(batch.column(column).type, pa) for column in wanted)
+    units = tuple(_unit_of(batch.column(column).type, pa) for column in wanted.rows)
     return Chunk(values, names_of_rows, is_null, units)
-
-
-def _check_name(where: str, names: Sequence[str], wanted: str, *, is_file: bool = False) -> None:
-    if wanted not in names:
-        kind = ArgumentError if is_file else DataRefusedError  # nobody knows what batches will have
-        raise kind(f"{where} has no column {wanted!r}; it has {', '.join(names)}")
-    if list(names).count(wanted) > 1:
-        raise DataRefusedError(f"{where}: column {wanted!r} occurs more than once; rename one of them")
 
 
 def _unit_of(kind: Any, pa: Any) -> str:
@@ -174,23 +201,19 @@ def _array(column: Any, wanted: Any) -> np.ndarray[Any, Any]:
     return np.concatenate(arrays) if arrays else np.empty(0, wanted.to_pandas_dtype())
 
 
-def _csv_names(path: Path, columns: Sequence[str] | None, id_column: str | None) -> list[str]:
-    """The names of the columns of a CSV file that rows are made of."""
+def _csv_names(path: Path) -> list[str]:
+    """The names of the columns of a CSV file."""
     with needing_extra("a progressive join of a CSV file"):
         import pyarrow as pa
         from pyarrow import csv
     try:
         with csv.open_csv(path, read_options=csv.ReadOptions(use_threads=False)) as reader:
-            names = reader.schema.names
+            return list(reader.schema.names)
     except (OSError, pa.ArrowException) as error:
         raise DataRefusedError(f"{path}: cannot be read: {error}") from error
-    wanted = [name for name in names if name != id_column] if columns is None else list(columns)
-    for name in [*wanted, *([] if id_column is None else [id_column])]:
-        _check_name(str(path), names, name, is_file=True)
-    return wanted
 
 
-def _csv_chunks(path: Path, names: Sequence[str], id_column: str | None) -> Iterator[Any]:
+def _csv_chunks(path: Path, wanted: _Wanted) -> Iterator[Any]:
     """Rows of a CSV file, whose columns have the types that its first megabyte shows.
 
     If a column of whole numbers has another number farther down, the file is read again, and what is left of
@@ -199,7 +222,7 @@ def _csv_chunks(path: Path, names: Sequence[str], id_column: str | None) -> Iter
     import pyarrow as pa
     from pyarrow import csv
 
-    read = list(dict.fromkeys([*names, *([] if id_column is None else [id_column])]))
+    read = list(dict.fromkeys(wanted.all))
     types: dict[str, Any] = {}
     whole: list[str] = []
     n_read = 0
@@ -211,14 +234,14 @@ def _csv_chunks(path: Path, names: Sequence[str], id_column: str | None) -> Iter
                 convert_options=csv.ConvertOptions(include_columns=read, column_types=types),
             ) as reader:
                 n_skipped = n_read
-                kinds = {name: reader.schema.field(name).type for name in names if name != id_column}
+                kinds = {name: reader.schema.field(name).type for name in read if name != wanted.id}
                 whole = [] if types else [name for name, kind in kinds.items() if pa.types.is_integer(kind)]
                 for batch in reader:
                     rest = batch.slice(min(n_skipped, batch.num_rows))
                     n_skipped -= batch.num_rows - rest.num_rows
                     if rest.num_rows:
                         n_read += rest.num_rows
-                        yield _to_chunk(str(path), rest, names, id_column)
+                        yield _to_chunk(str(path), rest, wanted)
             return
         except (OSError, pa.ArrowException, KeyError) as error:
             if not isinstance(error, pa.ArrowInvalid) or not whole:
@@ -252,20 +275,13 @@ class ParquetSource:
             no_csv = "" if path.suffix == ".parquet" else " as Parquet (a CSV file ends in .csv or .csv.gz)"
             raise DataRefusedError(f"{path}: cannot be read{no_csv}: {error}") from error
         names = self._file.schema_arrow.names
-        self._columns = [n for n in names if n != id_column] if columns is None else list(columns)
-        self._id = id_column
-        for column in self._needed:
-            _check_name(str(path), names, column, is_file=True)
+        self._wanted = _Wanted.among(names, columns, id_column, str(path), is_file=True)
         self.file: str | None = str(path)
-        self.names: Sequence[str] | None = self._columns
-        self.columns = len(self._columns)
+        self.names: Sequence[str] | None = self._wanted.rows
+        self.columns = len(self._wanted.rows)
         self.has_ids = id_column is not None or seed is not None
         self.n_rows: int | None = self._file.metadata.num_rows
         self._rest = IteratorSource(self._chunks(), self.n_rows)
-
-    @property
-    def _needed(self) -> list[str]:
-        return [*self._columns, *([] if self._id is None else [self._id])]
 
     def read(self, most: int) -> Chunk | None:
         """See :class:`~epsjoin.local.progressive.sources.Source`."""
@@ -273,13 +289,13 @@ class ParquetSource:
 
     def sample(self, n: int) -> Chunk | None:
         """See :class:`~epsjoin.local.progressive.sources.Source`: rows of some groups, at even distances."""
-        groups = self._file.metadata.num_row_groups
+        groups, wanted = self._file.metadata.num_row_groups, self._wanted._replace(id=None)
         some = np.unique(np.linspace(0, groups - 1, min(groups, _SAMPLED_GROUPS)).astype(np.int64))
         found: list[Chunk] = []
         try:
             for group in some.tolist():
-                for batch in self._file.iter_batches(_BATCH_ROWS, [group], self._columns, use_threads=False):
-                    found.append(_to_chunk(str(self._path), batch, self._columns, None))
+                for batch in self._file.iter_batches(_BATCH_ROWS, [group], wanted.all, use_threads=False):
+                    found.append(_to_chunk(str(self._path), batch, wanted))
                     if len(found[-1].values) * len(some) >= n:
                         break
         except self._error as error:
@@ -292,7 +308,7 @@ class ParquetSource:
         return Chunk(values, None, is_null).take(np.sort(at))
 
     def _chunks(self) -> Iterator[Chunk]:
-        metadata = self._file.metadata
+        metadata, wanted = self._file.metadata, self._wanted
         random = None if self.seed is None else np.random.default_rng(self.seed)
         groups = np.arange(metadata.num_row_groups)
         rows = np.array([metadata.row_group(group).num_rows for group in groups.tolist()], np.int64)
@@ -301,14 +317,10 @@ class ParquetSource:
         try:
             for group in order.tolist():
                 if random is None:
-                    for batch in self._file.iter_batches(
-                        _BATCH_ROWS, [group], self._needed, use_threads=False
-                    ):
-                        yield _to_chunk(str(self._path), batch, self._columns, self._id)
+                    for batch in self._file.iter_batches(_BATCH_ROWS, [group], wanted.all, use_threads=False):
+                        yield _to_chunk(str(self._path), batch, wanted)
                     continue
-                chunk = _to_chunk(
-                    str(self._path), self._file.read_row_group(group, self._needed), self._columns, self._id
-                )
+                chunk = _to_chunk(str(self._path), self._file.read_row_group(group, wanted.all), wanted)
                 if chunk.ids is None:
                     chunk = chunk._replace(ids=starts[group] + np.arange(rows[group]))
                 yield chunk.take(random.permutation(rows[group]))
