@@ -29,10 +29,11 @@ from epsjoin.spark.job import Job
 from epsjoin.spark.join.base import INCREMENT
 from epsjoin.spark.neighbours.nearest import nearest_of
 from epsjoin.spark.points import stored_reading
-from epsjoin.spark.report.clusters import count_clusters, find_centres, sample_map
+from epsjoin.spark.report.clusters import count_clusters, find_centres
 from epsjoin.spark.report.comparison import find_comparison
 from epsjoin.spark.report.documents import find_alike
 from epsjoin.spark.report.intake import gather_intake
+from epsjoin.spark.report.map_sample import sample_map
 from epsjoin.spark.report.names import choose_label, name_record, read_records
 from epsjoin.spark.report.trends import make_trend, make_trends_before, read_own_counters, select_seconds
 from epsjoin.spark.same_params import check_same_params
