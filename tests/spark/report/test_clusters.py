@@ -1,4 +1,4 @@
-"""Sums of the clusters' centres, and the axes of the map."""
+"""Sums of the clusters' centres, which are exact."""
 
 from __future__ import annotations
 
