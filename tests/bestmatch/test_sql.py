@@ -145,7 +145,7 @@ def test_printed_definition__has_two_equal_distances_dominate_each_other() -> No
         ({"criteria": [("x", -1.0)]}, "eps of x must be a number, at least 0, not -1.0"),
         ({"criteria": [("x", math.nan)]}, "eps of x must be a number, at least 0, not nan"),
         ({"criteria": [("x", True)]}, "eps of x must be a number, at least 0, not True"),
-        ({"how": "full"}, "how must be inner, left, right or outer, not 'full'"),
+        ({"how": "full"}, "how must be one of inner, left, right, outer, not 'full'"),
         ({"dialect": "cobol"}, "dialect must be one of .*duckdb.*spark.*, not 'cobol'"),
     ],
 )

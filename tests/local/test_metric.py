@@ -117,6 +117,7 @@ def test_cosine__embeds_directions():
         (lambda: get_metric("minkowski", 0.5), "not 0.5"),
         (lambda: get_metric("minkowski", math.inf), "p = inf is chebyshev"),
         (lambda: get_metric("euclidean", 2.0), "p belongs to minkowski only"),
+        (lambda: get_metric(Metric("minkowski", 3.0), 2.0), "p belongs to the name of a metric, not"),
         (lambda: Metric("l2"), "unknown metric 'l2'"),
         (lambda: Metric("minkowski"), "minkowski needs a finite p of at least 1, not 0.0"),
         (lambda: Metric("minkowski", math.inf), "minkowski needs a finite p"),

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Literal
 
 from epsjoin.errors import ArgumentError, needing_extra
-from epsjoin.local.arguments import as_number
+from epsjoin.local.arguments import as_number, check_choice
+from epsjoin.params import MATCH_HOW
 
 with needing_extra("epsjoin.bestmatch_sql"):
     import sqlglot
@@ -125,8 +126,7 @@ def bestmatch_sql(
 
 
 def _check(how: str, dialect: str) -> None:
-    if how not in ("inner", "left", "right", "outer"):
-        raise ArgumentError(f"how must be inner, left, right or outer, not {how!r}")
+    check_choice("how", how, MATCH_HOW)
     if not dialect or dialect.lower() not in Dialect.classes:
         known = ", ".join(sorted(filter(None, Dialect.classes)))
         raise ArgumentError(f"dialect must be one of {known}, not {dialect!r}")

@@ -303,17 +303,19 @@ def get_metric(name: str | Metric, p: float | None = None) -> Metric:
     >>> get_metric("minkowski", p=3)
     Metric(name='minkowski', p=3.0)
     """
-    if isinstance(name, Metric) and p is None:
+    if isinstance(name, Metric):
+        if p is not None:
+            raise ArgumentError(f"p belongs to the name of a metric, not to {name}")
         return name
     name = ALIASES.get(name, name) if isinstance(name, str) else name
-    if not isinstance(name, str) or name not in METRICS:
-        raise ArgumentError(f"unknown metric {name!r}; known are {', '.join(METRICS)}")
-    if name != "minkowski":
-        if p is not None:
-            raise ArgumentError(f"p belongs to minkowski only, not to {name}")
-        return Metric(name)
-    power = as_number(p)
-    if not 1.0 <= power < math.inf:
-        remedy = "give get_metric('minkowski', p=3) as the metric" if p is None else "p = inf is chebyshev"
-        raise ArgumentError(f"minkowski needs a finite p of at least 1, not {p!r}; {remedy}")
-    return Metric(name, power)
+    if name == "minkowski":
+        power = as_number(p)
+        if not 1.0 <= power < math.inf:
+            give = "give get_metric('minkowski', p=3) as the metric"
+            remedy = give if p is None else "p = inf is chebyshev"
+            raise ArgumentError(f"minkowski needs a finite p of at least 1, not {p!r}; {remedy}")
+        return Metric(name, power)
+    found = Metric(name)
+    if p is not None:
+        raise ArgumentError(f"p belongs to minkowski only, not to {name}")
+    return found
