@@ -53,7 +53,7 @@ def test_stream_file__with_another_bit_in_a_footer_gives_the_same_rows_or_the_se
     assert len(sentences) > 500
     prefix = f"pairs: {lake.location('pairs')}/{file.path} "
     assert all(said.startswith(prefix) and "; run merge_join again" in said for said in sentences)
-    for kind in ("it has no column ", f"its table's log says {N_ROWS}", "codec can't decode"):
+    for kind in ("it has no column ", f"its table's log says {N_ROWS:,}", "codec can't decode"):
         assert any(kind in said for said in sentences), kind
 
 

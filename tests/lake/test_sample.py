@@ -63,5 +63,5 @@ def test_take_rows__notices_a_file_that_is_not_as_the_log_says(tmp_path: Path) -
     lake = small_lake(tmp_path)
     (file, *_) = slices.files_of(lake, Slice("points", "2023-01-01"))
     other = replace(file, rows=1501)
-    with pytest.raises(TableError, match="has 1500 rows, its table's log says 1501; run ingest again"):
+    with pytest.raises(TableError, match="has 1,500 rows, its table's log says 1,501; run ingest again"):
         parquet.take_rows(lake.location("points"), other, parse_ddl("id long"), np.array([1500]))

@@ -308,7 +308,7 @@ def explain_unreadable(table: str, path: str, why: str, chain: str = "join") -> 
 def _check_rows(location: str, file: File, rows: int) -> None:
     if rows != file.rows:
         raise TableError(
-            f"{file.table}: {location}/{file.path} has {rows} rows, its table's log says {file.rows}; "
+            f"{file.table}: {location}/{file.path} has {rows:,} rows, its table's log says {file.rows:,}; "
             f"{run_again(file.table, file.chain)}"
         )
 

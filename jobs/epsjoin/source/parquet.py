@@ -51,7 +51,7 @@ def read_parquet(
                 row += 1
                 yield record
     except (pa.ArrowException, OSError) as error:
-        raise DataRefusedError(f"{name}: broken after {row} rows: {error}") from error
+        raise DataRefusedError(f"{name}: broken after {row:,} rows: {error}") from error
 
 
 def read_parts(
@@ -82,7 +82,7 @@ def read_parts(
                 yield decode_texts(part).select(wanted)
                 row += part.num_rows
     except (pa.ArrowException, OSError) as error:
-        raise DataRefusedError(f"{name}: broken after {row} rows: {error}") from error
+        raise DataRefusedError(f"{name}: broken after {row:,} rows: {error}") from error
 
 
 def split_rows(

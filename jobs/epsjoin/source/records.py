@@ -145,7 +145,7 @@ def refuse_broken(
             rows += rows_of(item)
             yield item
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataRefusedError(f"{name}: broken gzip after {rows} records: {error}") from error
+        raise DataRefusedError(f"{name}: broken gzip after {rows:,} records: {error}") from error
     if rows == 0 and not (may_be_empty and (columns or source.format == "json")):
         what = "a header but no record" if columns else "nothing in it"
         raise DataRefusedError(f"{name}: the file has {what}")

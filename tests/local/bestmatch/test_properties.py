@@ -161,9 +161,9 @@ def test_bestmatch_join__of_equal_rows_is_refused_with_the_number():
     assert len(bestmatch_join(same, same, 1.0).left) == 300 * 300
     with pytest.raises(BudgetError, match=r"more than max_candidates = 80000 candidates; about 9e\+04"):
         bestmatch_join(same, same, 1.0, max_candidates=80_000)
-    with pytest.raises(BudgetError, match="90000 pairs are nearest, more than max_candidates = 80000"):
+    with pytest.raises(BudgetError, match="90,000 pairs are nearest, more than max_candidates = 80000, as"):
         bestmatch_join(same[:, :1], same[:, :1], 1.0, max_candidates=80_000)
-    with pytest.raises(BudgetError, match="300 x 300 = 90000 pairs are candidates, more than max_candidates"):
+    with pytest.raises(BudgetError, match="300 x 300 = 90,000 pairs are candidates, more than max_cand"):
         bestmatch_join(same, same, math.inf, max_candidates=80_000)
 
 

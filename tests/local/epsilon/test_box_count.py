@@ -166,7 +166,7 @@ def test_box_count__does_not_depend_on_the_unit(scale):
         (np.ones((100, 2)), "100 points span 0"),
         (np.arange(5.0)[:, None], "5 points have fewer than 30 pairs"),
         (np.arange(40.0).reshape(20, 2), "20 points share boxes of .* sides only"),
-        (twin.cube(5000, 20, random()), "5000 points share boxes of . sides only"),
+        (twin.cube(5000, 20, random()), "5,000 points share boxes of . sides only"),
         (np.array([[-1e308], [1e308]]), "span inf"),
         (np.array([[1.0, 2.0], [3.0, math.nan]]), "row 1, column 1 is nan"),
         (np.zeros(5), r"shape \(n, d\).*not \(5,\)"),

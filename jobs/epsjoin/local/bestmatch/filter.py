@@ -177,8 +177,8 @@ def _twice_the_ranks(left: Floats, right: Floats) -> tuple[Floats, Floats]:
 def _all_pairs(n_left: int, n_right: int, max_candidates: int, block_pairs: int) -> Iterator[Pairs]:
     if n_left * n_right > max_candidates:
         raise BudgetError(
-            f"no criterion has a finite eps, so all {n_left} x {n_right} = {n_left * n_right} pairs are "
-            f"candidates, more than max_candidates = {max_candidates}; give one of them an eps"
+            f"no criterion has a finite eps, so all {n_left:,} x {n_right:,} = {n_left * n_right:,} pairs "
+            f"are candidates, more than max_candidates = {max_candidates}; give one of them an eps"
         )
     if not n_left or not n_right:
         return

@@ -34,7 +34,10 @@ def nearest_rows(left: Floats, right: Floats, eps: float, max_candidates: int) -
     begins, ends = np.empty(len(x), np.int64), np.empty(len(x), np.int64)
     pairs = nearest_begins(np.ascontiguousarray(x), np.ascontiguousarray(y), eps, begins, ends)
     if pairs > max_candidates:
-        raise BudgetError(f"{pairs} pairs are nearest, more than max_candidates = {max_candidates}")
+        raise BudgetError(
+            f"{pairs:,} pairs are nearest, more than max_candidates = {max_candidates}, as where many rows "
+            "are equal; leave out equal rows, or allow more"
+        )
     first, second = np.empty(pairs, np.int64), np.empty(pairs, np.int64)
     if left_rows is not None:  # in the order of the left rows
         place = np.empty(len(x), np.int64)

@@ -145,7 +145,7 @@ def box_counts(points: npt.ArrayLike, seed: int = 0) -> BoxCounts:
         width = float((values.max(axis=0) - low).max()) if n else 0.0
     if not 0 < width < np.inf:
         raise ArgumentError(
-            f"boxes need two different points at a finite distance; {n} points span {width:g}; {BY_HAND}"
+            f"boxes need two different points at a finite distance; {n:,} points span {width:g}; {BY_HAND}"
         )
     # One contiguous row per axis, in units of the cube's side.
     unit = np.ascontiguousarray(((values - low) / width).T)
@@ -162,7 +162,7 @@ def box_counts(points: npt.ArrayLike, seed: int = 0) -> BoxCounts:
             break
         levels.append((width / k, *level))
     if not levels:
-        raise ArgumentError(f"{n} points have fewer than {MIN_PAIRS} pairs of different points; {BY_HAND}")
+        raise ArgumentError(f"{n:,} points have fewer than {MIN_PAIRS} pairs of different points; {BY_HAND}")
     side, boxes, pairs, boxes_without, pairs_without = (
         np.array(column) for column in zip(*reversed(levels), strict=True)
     )
@@ -221,7 +221,7 @@ def fit_box_count(points: npt.ArrayLike, seed: int = 0) -> BoxCountFit:
         correlation = fit_power_law(counts.curve, counts.n_rows)
     except ArgumentError as error:
         raise ArgumentError(
-            f"{counts.n_rows} points share boxes of {side.size} sides only, "
+            f"{counts.n_rows:,} points share boxes of {side.size} sides only, "
             f"{side[0]:.6g} to {side[-1]:.6g}, too few for a power law of box counts; {BY_HAND}"
         ) from error
     usable = (counts.boxes >= MIN_PAIRS) & (counts.boxes <= MAX_PAIR_FRACTION * counts.distinct_rows)

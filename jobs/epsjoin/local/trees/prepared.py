@@ -99,9 +99,10 @@ def check_sizes(trees: Trees, max_nodes: object) -> None:
     if is_larger.any():
         first = int(is_larger.argmax())
         raise BudgetError(
-            f"{np.count_nonzero(is_larger)} of {len(trees)} trees have more than max_nodes = {most} nodes, "
-            f"tree {first} {trees.n_nodes[first]}; leave them out by trees.take(trees.n_nodes <= {most}), or "
-            "raise max_nodes: two trees take memory and time for each pair of their different subtrees"
+            f"{np.count_nonzero(is_larger):,} of {len(trees):,} trees have more than max_nodes = {most} "
+            f"nodes, tree {first} {trees.n_nodes[first]}; leave them out by "
+            f"trees.take(trees.n_nodes <= {most}), or raise max_nodes: two trees take memory and time for "
+            "each pair of their different subtrees"
         )
 
 

@@ -217,8 +217,8 @@ def _snapshot_rows(facts: Sequence[Fact], condition: str) -> list[dict[str, Any]
         n_kept, n_quarantined = kept[file.source], quarantined[file.source]
         if n_kept + n_quarantined + file.rows_left_out != file.rows_read:
             raise TableError(
-                f"{file.source}: {file.rows_read} rows read, "
-                f"but {n_kept} kept, {n_quarantined} quarantined and {file.rows_left_out} left out"
+                f"{file.source}: {file.rows_read:,} rows read, but "
+                f"{n_kept:,} kept, {n_quarantined:,} quarantined and {file.rows_left_out:,} left out"
             )
         rows.append(
             {

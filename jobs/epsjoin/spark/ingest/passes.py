@@ -50,7 +50,7 @@ def read_and_settle(
     n_kept = sum(fact.kept for fact in facts_of(reports) if isinstance(fact, RowCounts))
     n_ids = tasks.add_counters(reports).get("ids", 0)
     if n_ids != n_kept:
-        raise TableError(f"{n_kept} points were written, but {n_ids:.0f} ids compared; run ingest again")
+        raise TableError(f"{n_kept:,} points were written, but {n_ids:,.0f} ids compared; run ingest again")
     _, unfit = merge_sections(source, facts_of(reports))
     if unfit:
         _delete_files(reports, into)
