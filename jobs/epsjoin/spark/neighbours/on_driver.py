@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 from pyspark.sql import SparkSession
 
 from epsjoin.errors import TableError
+from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.ids import IdIndex, index_ids, rows_of
 from epsjoin.lake.arrow import pair_columns, with_nulls
 from epsjoin.local.neighbours.from_pairs import NearestOfRows, complete
@@ -59,7 +59,7 @@ def room_on_driver(n: int, dimensions: int, k: int, max_on_driver: int) -> MakeA
     return ScratchFiles(scratch_root(), large, max_on_driver - held)
 
 
-Draw = Callable[[NDArray[np.int64], NDArray[np.float64]], NDArray[np.float64]]
+Draw = Callable[[Ints, Floats], Floats]
 """Draws a sample of points: ids and coordinates to some of the coordinates."""
 
 
@@ -127,9 +127,18 @@ def rank_on_driver(
         usual = find_usual()
         lof, k_distance = np.full(n, np.nan), np.full(n, np.nan)
     order = order_by_outlyingness(lof, k_distance)
-    ranks = np.empty(n, np.int64)
-    ranks[order] = np.arange(1, n + 1)
     words = usual.describe(coordinates[order[:MAX_EXPLAINED]])
+    return DriverRows.of_ranges(
+        session, threads, n, _make_rows(known, order, lof, k_distance, words), OUTLIERS
+    )
+
+
+def _make_rows(
+    known: _Known, order: Ints, lof: Floats, k_distance: Floats, words: pa.Array
+) -> Callable[[slice], pa.RecordBatch]:
+    """Make what makes the rows of a range of points; ``words`` are about the first of the order."""
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.arange(1, len(order) + 1)
 
     def rows_of_range(some: slice) -> pa.RecordBatch:
         rank = ranks[some]
@@ -145,15 +154,15 @@ def rank_on_driver(
             }
         )
 
-    return DriverRows.of_ranges(session, threads, n, rows_of_range, OUTLIERS)
+    return rows_of_range
 
 
 class _Known(NamedTuple):
     """What ``clusters`` knows of every point, by ascending id: a point's row is its place here."""
 
-    ids: NDArray[np.int64]
-    degree: NDArray[np.int64]
-    is_noise: NDArray[np.bool_]
+    ids: Ints
+    degree: Ints
+    is_noise: Bools
 
 
 def _read_clusters(clusters: Iterable[pa.RecordBatch]) -> _Known:
@@ -175,7 +184,7 @@ def _read_clusters(clusters: Iterable[pa.RecordBatch]) -> _Known:
 
 def _read_points(
     points: Iterable[pa.RecordBatch], reading: Reading, index: IdIndex, make: MakeArray
-) -> NDArray[np.float64]:
+) -> Floats:
     """Read the coordinates of all points in the order of the index."""
     coordinates = make((len(index.ids), reading.dimensions or 0))
     n = 0
@@ -195,7 +204,7 @@ def _read_points(
 def _read_nearest(
     pairs: Iterable[pa.RecordBatch],
     index: IdIndex,
-    degree: NDArray[np.int64],
+    degree: Ints,
     near: NearestOfRows,
     are_candidates: bool,
 ) -> None:
@@ -208,7 +217,7 @@ def _read_nearest(
     check_near(n_ends, int((degree - 1).sum()), are_candidates)
 
 
-def _rows(index: IdIndex, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+def _rows(index: IdIndex, ids: Ints) -> Ints:
     rows = rows_of(index, ids)
     if rows.size and rows.min() < 0:
         raise TableError(f"clusters has no row of point {ids[rows.argmin()]}; run cluster again")
