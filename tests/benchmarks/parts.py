@@ -19,8 +19,7 @@ from epsjoin.kernels.join.cuts import HASH_AXIS
 from epsjoin.local.join.parts import join_part
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.join_plan import JoinPlan
-from epsjoin.local.plan.planner import grow_parts, plan_join
-from epsjoin.local.plan.projection import choose_projection
+from epsjoin.local.plan.planner import grow_parts, look_at, plan_join
 from epsjoin.local.plan.spread import Replicas, replicate
 
 from .measure import clocked
@@ -67,9 +66,7 @@ def measure(chosen: Set, n_parts: int = N_PARTS) -> Cut:
     sample = cuts.sample(n)
     plan_join(points[sample[:500]], sample[:500], n, eps, metric, cuts)  # compiles
     plan_seconds, _, plan = clocked(lambda: plan_join(points[sample], sample, n, eps, metric, cuts))
-    embedded = metric.embed(points[sample])
-    projection = choose_projection(embedded, len(sample), metric.embedded_eps(eps), metric.norm).projection
-    expected = grow_parts(points[sample], embedded, sample, n, eps, metric, cuts, projection).work
+    expected = grow_parts(look_at(points[sample], sample, n, eps, metric), cuts).work
     rows = replicate(points, ids, plan)
     slices = [np.flatnonzero(rows.part == part) for part in range(plan.n_parts)]
     joined = [_join(points, ids, rows, here, plan) for here in slices]  # warms up

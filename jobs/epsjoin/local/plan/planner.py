@@ -17,7 +17,6 @@ from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.kernels.arrays import Bytes, Floats, Ints
 from epsjoin.kernels.join import codes as join_codes
 from epsjoin.kernels.join.cuts import CutTree, hash_to_unit
-from epsjoin.kernels.join.projection import Projection
 from epsjoin.kernels.ranges import Ranges, in_one_range
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.costs import (
@@ -97,7 +96,7 @@ def plan_join(
     decided; pairs are counted on the sample, scaled by (n_rows / m)². The model of the dissertation (eq. 3.3)
     assumes uniform data.
     """
-    rows = _look_at(sample, sample_ids, n_rows, eps, metric, sides, ranges)
+    rows = look_at(sample, sample_ids, n_rows, eps, metric, sides, ranges)
     pairs = _expect_pairs(rows, cuts.seed) if expected_pairs is None else expected_pairs
     n_parts = cuts.n_parts
     if cuts.least_part_seconds:
@@ -122,7 +121,7 @@ def plan_join(
 
 
 @dataclass(frozen=True)
-class _SampledRows:
+class SampledRows:
     """What is known of the rows of a join before they are cut; the arguments are those of :func:`plan_join`.
 
     Parameters
@@ -151,16 +150,16 @@ class _SampledRows:
         return self.n_rows / len(self.points) if len(self.points) else 0.0
 
 
-def _look_at(
+def look_at(
     sample: Floats,
     ids: Ints,
     n_rows: int,
     eps: float,
     metric: Metric,
-    sides: SampledSides | None,
-    ranges: Ranges,
-) -> _SampledRows:
-    """Check a sample, and measure what no cut changes."""
+    sides: SampledSides | None = None,
+    ranges: Ranges = in_one_range,
+) -> SampledRows:
+    """Check a sample, and measure what no cut changes; the arguments are those of :func:`plan_join`."""
     eps = metric.check_eps(eps)
     if np.ndim(sample) != 2 or len(sample) != len(ids):
         raise ArgumentError(f"sample must be (m, d) with m ids, not {np.shape(sample)}, {len(ids)}")
@@ -173,12 +172,12 @@ def _look_at(
         width = float((embedded.max(axis=0) - low).max()) if m else 0.0
     width = width if math.isfinite(width) else 0.0  # one cell: slow but exact
     in_one_part = choose_projection(embedded, m, reach, metric.norm, ranges=ranges)
-    return _SampledRows(
+    return SampledRows(
         points, ids, n_rows, eps, metric, sides, ranges, embedded, reach, low, width, in_one_part
     )
 
 
-def _expect_pairs(rows: _SampledRows, seed: int) -> float:
+def _expect_pairs(rows: SampledRows, seed: int) -> float:
     """Expect as many pairs of all rows as the sample has for its own."""
     points, sides = rows.points, rows.sides
     if sides is None:
@@ -188,7 +187,7 @@ def _expect_pairs(rows: _SampledRows, seed: int) -> float:
     return expect_pairs_between(*of_tables, sides.n_rows, rows.eps, rows.metric).pairs
 
 
-def _expect_seconds(rows: _SampledRows, pairs: float) -> float:
+def _expect_seconds(rows: SampledRows, pairs: float) -> float:
     """How long one sweep over all rows would take."""
     if rows.sides is None:
         candidates = rows.in_one_part.candidates * rows.scale * rows.scale
@@ -198,7 +197,7 @@ def _expect_seconds(rows: _SampledRows, pairs: float) -> float:
     return window_seconds(rows.n_rows, rows.embedded.shape[1], candidates, pairs)
 
 
-def _plan_parts(rows: _SampledRows, cuts: Cuts, pairs: float) -> JoinPlan:
+def _plan_parts(rows: SampledRows, cuts: Cuts, pairs: float) -> JoinPlan:
     """Plan with the parts that ``cuts`` aims at, however many rows the largest has."""
     metric, scale = rows.metric, rows.scale
     made = _cut_planned(rows, cuts) if cuts.kind == "planned" else _cut_regular(rows, cuts)
@@ -244,15 +243,14 @@ class _CutSample(NamedTuple):
     boundaries: Bytes = np.empty((0, 0), np.uint8)
 
 
-def _cut_planned(rows: _SampledRows, cuts: Cuts) -> _CutSample:
+def _cut_planned(rows: SampledRows, cuts: Cuts) -> _CutSample:
     """Planned cuts: those of a tree."""
-    of = rows.n_rows, rows.eps, rows.metric, cuts, rows.in_one_part.projection, rows.ranges
-    grown = grow_parts(rows.points, rows.embedded, rows.ids, *of)
+    grown = grow_parts(rows, cuts)
     axes = np.unique(grown.tree.axis[(grown.tree.part < 0) & (grown.tree.axis >= 0)])
     return _CutSample(grown.n_parts, float(grown.rows), grown.candidates, axes, grown.tree)
 
 
-def _cut_regular(rows: _SampledRows, cuts: Cuts) -> _CutSample:
+def _cut_regular(rows: SampledRows, cuts: Cuts) -> _CutSample:
     """Regular cuts: choose the rule, as far as it is not set, and the boundaries of the parts."""
     embedded, n_embedded = rows.embedded, rows.embedded.shape[1]
     axes = np.arange(n_embedded, dtype=np.int64)
@@ -270,25 +268,9 @@ def _cut_regular(rows: _SampledRows, cuts: Cuts) -> _CutSample:
     )
 
 
-def grow_parts(
-    points: Floats,
-    embedded: Floats,
-    ids: Ints,
-    n_rows: int,
-    eps: float,
-    metric: Metric,
-    cuts: Cuts,
-    projection: Projection,
-    ranges: Ranges = in_one_range,
-) -> GrownTree:
-    """Fit a tree of planned cuts to a sample, or some of its rows; the work of its parts is in nanoseconds.
-
-    Parameters
-    ----------
-    points, embedded : (m, d) and (m, e) float64, the sample; ids : (m,) int64. Not modified.
-    n_rows, eps, metric, cuts, ranges : see :func:`plan_join`.
-    projection : for a window sweep over the sample.
-    """
+def grow_parts(rows: SampledRows, cuts: Cuts) -> GrownTree:
+    """Fit a tree of planned cuts to a sample, or to some of it; the work of its parts is in nanoseconds."""
+    points, embedded, ids = rows.points, rows.embedded, rows.ids
     n_sample, n_embedded = embedded.shape
     m = max(_MIN_TREE_ROWS, _TREE_ROWS_PER_PART * cuts.n_parts)
     if 2 * m > n_sample:
@@ -296,16 +278,15 @@ def grow_parts(
     else:
         few = np.sort(draw_rows(n_sample, m, cuts.seed))
         points, embedded, ids = points[few], embedded[few], ids[few]
-    reach = metric.embedded_eps(eps)
-    rows_per_row = n_rows / m if m else 0.0
+    rows_per_row = rows.n_rows / m if m else 0.0
     max_leaf_rows = math.inf if cuts.most_part_rows is None or not m else cuts.most_part_rows / rows_per_row
     grown = grow_tree(
         embedded,
         hash_to_unit(ids),
-        reach,
+        rows.reach,
         cuts.n_parts,
-        norm=metric.norm,
-        decided=decided_pairs(points, embedded, reach, projection, cuts.seed),
+        norm=rows.metric.norm,
+        decided=decided_pairs(points, embedded, rows.reach, rows.in_one_part.projection, cuts.seed),
         rows_per_row=rows_per_row,
         costs=Costs(
             row=WINDOW_NS_PER_ROW + WINDOW_NS_PER_COORDINATE * n_embedded,
@@ -316,7 +297,7 @@ def grow_parts(
         ),
         max_rows=max_sample_rows(m, cuts.replication_budget),
         max_leaf_rows=max_leaf_rows,
-        ranges=ranges,
+        ranges=rows.ranges,
     )
     times = n_sample / m if m else 1.0
     return grown._replace(rows=round(times * grown.rows), candidates=times**2 * grown.candidates)
