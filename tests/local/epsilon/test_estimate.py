@@ -83,6 +83,21 @@ def test_estimate__of_a_real_set_is_within_a_factor_of_two(name, eps, metric, pa
     assert expected.neighbours == 2 * expected.pairs / len(points)
 
 
+@pytest.mark.parametrize(("d", "eps"), [(16, 1.0), (64, 2.5)])
+def test_estimate__of_a_join_by_products_has_all_pairs_as_candidates(d, eps):
+    points, counters = np.random.default_rng(d).random((6000, d)), {}
+    self_join(points, eps, counters=counters)
+    expected = estimate(points[:2000], eps, n_rows=6000)
+    assert expected.candidates == counters["candidates"] == 6000 * 5999 / 2
+    assert expected.row_bytes == 6000 * 4 * (d + 6)
+    counters.clear()
+    join(points[:2000], points[2000:], eps, counters=counters)
+    expected = estimate(points[:1000], eps, n_rows=2000, right=points[2000:4000], right_rows=4000)
+    assert expected.candidates == counters["candidates"] == 2000 * 4000
+    in_parts = estimate(points[:2000], eps, n_rows=6000, cuts=Cuts(n_parts=4))
+    assert in_parts.candidates != expected.candidates, "cuts are swept"
+
+
 @pytest.mark.parametrize(
     "cuts",
     [Cuts(n_parts=16, sample_rows=5000), Cuts("regular", n_parts=8, k=2, msl=4, sample_rows=5000)],

@@ -14,8 +14,11 @@ from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan import row_by_row
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join
+from epsjoin.local.plan.product import MIN_DIMENSIONS, ProductPlan, has_products
 from epsjoin.local.plan.projection import choose_projection
 from epsjoin.local.plan.two_tables import SampledSides, count_between
+from epsjoin.local.plan.ways import Tables, are_few, choose_way
+from epsjoin.local.product.blas import one_thread
 from epsjoin.local.scale import scale_metric
 
 PAIR_BYTES = 24
@@ -34,7 +37,8 @@ class Estimate:
     pairs : expected number of pairs.
     pairs_low, pairs_high : 95 % interval for the number of pairs.
     rows : expected number of rows to sweep; where the join is split into parts, with the replicas.
-    candidates : expected number of pairs of rows that will be compared. A join in up to three dimensions
+    candidates : expected number of pairs of rows that will be compared: all where they go through products,
+        which :func:`epsjoin.self_join` does in a dozen dimensions and more. A join in up to three dimensions
         without ``cuts`` goes row by row, and compares more, each in less time; :func:`epsjoin.iter_self_join`
         and :func:`epsjoin.iter_join` do not.
     row_bytes : bytes of memory of the rows during the sweep, of all parts together.
@@ -160,7 +164,7 @@ def estimate(
     embedded, reach = chosen.embed(sample), chosen.embedded_eps(threshold)
     choice = choose_projection(embedded, n + m, reach, chosen.norm)
     swept, candidates = float(n + m), choice.candidates
-    is_right = np.arange(len(sample)) >= len(expectation.samples[0])
+    is_right = np.arange(len(sample)) >= (len(sample) if others is None else len(expectation.samples[0]))
     sides = None if others is None else SampledSides(is_right, (n, m))
     if cuts is not None:
         plan = plan_join(sample, rows, n + m, threshold, chosen, cuts, expected.pairs, sides)
@@ -169,6 +173,10 @@ def estimate(
         candidates = row_by_row.expect_candidates(sample, n + m, reach, chosen.norm, sides)
     elif sides is not None:
         candidates = sides.pair_weight * count_between(embedded, sides.is_right, reach, choice.projection)
+    row_bytes = swept * (16.0 * d + 4.0 * min(8, d) + 64.0)
+    tables = Tables(sample[~is_right], None if others is None else sample[is_right], n, m)
+    if cuts is None and _is_multiplied(tables, threshold, chosen):
+        candidates, row_bytes = tables.n_pairs, swept * 4.0 * (d + 6)
     return Estimate(
         n_rows=n,
         n_sample=expected.sample_rows,
@@ -178,7 +186,15 @@ def estimate(
         pairs_high=expected.high,
         rows=swept,
         candidates=candidates,
-        row_bytes=swept * (16.0 * d + 4.0 * min(8, d) + 64.0),
+        row_bytes=row_bytes,
         pair_bytes=expected.pairs * PAIR_BYTES,
         right_rows=None if others is None else m,
     )
+
+
+def _is_multiplied(tables: Tables, eps: float, metric: Metric) -> bool:
+    """Whether a join of tables, of which these are samples, goes through products of blocks."""
+    if tables.left.shape[1] < MIN_DIMENSIONS or not has_products(metric) or are_few(tables):
+        return False
+    with one_thread():
+        return isinstance(choose_way(tables, eps, metric), ProductPlan)

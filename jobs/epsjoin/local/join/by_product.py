@@ -15,14 +15,11 @@ from epsjoin.local.join.product_join import ProductJoin
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.product import MANY_DIMENSIONS, MIN_DIMENSIONS, ProductPlan, has_products
-from epsjoin.local.plan.ways import Tables, choose_way
+from epsjoin.local.plan.ways import Tables, are_few, choose_way
 from epsjoin.local.product.blas import one_thread
 from epsjoin.local.product.rows import FilterSpace
 from epsjoin.local.sweep.threads import in_ranges
 
-_MIN_TERMS = 1 << 23
-"""Minimum number of coordinates of all pairs of rows for which products are considered: fewer are compared
-sooner than planned."""
 _MAX_FEW_ROWS = 1 << 12
 """Maximum number of rows that may be joined in one call, which takes no plan."""
 
@@ -110,7 +107,7 @@ def _choose(
     sweep, multiply : make the join of these tables, from coordinates and from the filter rows.
     """
     d = tables.left.shape[1]
-    if tables.n_pairs * d < _MIN_TERMS:
+    if are_few(tables):
         return sweep(None)
     if d < MANY_DIMENSIONS and tables.n_rows <= _MAX_FEW_ROWS:
         swept = sweep(None)

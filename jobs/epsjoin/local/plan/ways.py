@@ -31,6 +31,8 @@ _QUICK_PLANNING_NS = 1e7
 """Nanoseconds of products from which on the simplest sweeps are looked at, too, which takes less."""
 _MAX_QUICK_DIMENSIONS = 128
 """Maximum number of dimensions for that: of more, principal axes take tens of milliseconds."""
+_MIN_TERMS = 1 << 23
+"""Minimum number of coordinates of all pairs of rows for which products are considered."""
 _SAMPLE_ROWS = 512
 """Number of rows of either table whose pairs tell what products let through; axes are those of as many
 others."""
@@ -62,6 +64,12 @@ class Tables(NamedTuple):
         if self.right is None:
             return self.n_left * (self.n_left - 1) / 2.0
         return float(self.n_left) * self.n_right
+
+
+def are_few(tables: Tables) -> bool:
+    """Whether rows are compared sooner than a way is planned."""
+    n_terms: float = tables.n_pairs * tables.left.shape[1]
+    return n_terms < _MIN_TERMS
 
 
 def choose_way(
