@@ -8,10 +8,12 @@ import io
 import math
 import tempfile
 from collections import Counter
+from datetime import date
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -284,6 +286,8 @@ def test_snapshot_diff__refuses_a_key_that_would_be_hidden_in_its_answer(name: s
         ({"key": "id", "near": {"x": "a"}}, "near must be a distance"),
         ({"key": ["id", "id"]}, "key names a column twice: id, id"),
         ({"key": "id", "near": 1, "near_columns": ["z"]}, "near_columns: z is no compared column; .* are x"),
+        ({"key": "id", "near": 1, "near_columns": 5}, "near_columns must be a column's name or a list .* 5"),
+        ({"key": "id", "columns": 5}, "columns must be a column's name or a list of names, not 5"),
         ({"key": "id", "near": -1}, "near must be a distance"),
         ({"key": [], "near": 1}, "near must be a distance"),
         ({"key": [], "method": "SMC1"}, "method 'SMC1' needs a key"),
@@ -307,6 +311,21 @@ def test_snapshot_diff__adds_its_work_to_the_counters() -> None:
     found = snapshot_diff(table, table, key="id", counters=counters)
     assert counters == {"rows": 10_001, "blocks_read": found.blocks_read, "blocks_written": 0}
     assert found.blocks_read == -(-2 * 5000 * 40 // (16 << 10))
+
+
+@pytest.mark.parametrize("y", [("1", "a"), (date(2024, 1, 1), date(2024, 1, 2))])
+def test_snapshot_diff__measures_no_distance_of_what_is_no_number(y: tuple[Any, Any]) -> None:
+    old, new = (pa.table({"id": [id_], "x": [f"1.{id_}"], "y": [y[id_]]}) for id_ in (0, 1))
+    with pytest.raises(ArgumentError, match="near needs columns of numbers; not all values of y are numbers"):
+        snapshot_diff(old, new, key="id", near=9, near_columns=["x", "y"])
+    assert snapshot_diff(old, new, key="id", near=9, near_columns="x").rekeyed.num_rows == 1
+    old, new = (pa.table({"id": [id_], "x": [id_], "y": pa.nulls(1, pa.string())}) for id_ in (0, 1))
+    assert snapshot_diff(old, new, key="id", near=9, near_columns=["x", "y"]).inserted.num_rows == 1
+
+
+def test_snapshot_diff__takes_one_name_as_columns() -> None:
+    old, new = (pa.table({"id": [1], "name": [name], "n": [name], "x": [name]}) for name in "ab")
+    assert snapshot_diff(old, new, key="id", columns="name").updated["columns"].to_pylist() == [["name"]]
 
 
 NUMBER = st.none() | st.integers(-3, 3).map(lambda n: n / 10) | st.sampled_from([math.nan, math.inf, 1e30])
@@ -353,6 +372,20 @@ def test_snapshot_diff__measures_a_tolerance_to_the_last_digit():
         assert snapshot_diff(old, new, key="id", tolerance={"x": most}).updated["id"].to_pylist() == ids
     new = new.set_column(1, "x", pa.array(["1.2" + "0" * 40 + "1", *["0"] * 3]))
     assert snapshot_diff(old, new, key="id", tolerance={"x": 0.1}).updated["id"].to_pylist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32])
+@pytest.mark.parametrize("is_coded", [False, True])
+def test_snapshot_diff__measures_a_tolerance_of_floats_of_few_bits_as_they_are_written(kind, is_coded):
+    """As float64 the float32 nearest to 1.2 is more than 0.1 above that nearest to 1.1."""
+
+    def table(values):
+        column = pa.array(np.array(values, kind), mask=np.array([value is None for value in values]))
+        return pa.table({"id": range(5), "x": column.dictionary_encode() if is_coded else column})
+
+    old, new = table([1.1, 1.1, 0.5, math.nan, None]), table([1.2, 1.3, 0.5, 1.0, 1.0])
+    found = snapshot_diff(old, new, key="id", tolerance={"x": 0.1})
+    assert (found.n_within, found.n_same, found.updated["id"].to_pylist()) == (1, 2, [1, 3, 4])
 
 
 def test_snapshot_diff__takes_for_a_number_what_a_contract_does():

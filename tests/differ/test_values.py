@@ -44,6 +44,23 @@ def test_snapshot_diff__tells_another_text_of_one_value_from_a_change(
     assert snapshot_diff(*files, key="id").n_reformatted == 0  # 2A: the column holds codes, not numbers
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+@pytest.mark.parametrize("is_coded", [False, True])
+def test_snapshot_diff__tells_another_text_of_one_value_from_a_change_in_any_type_of_texts(
+    kind: pa.DataType, is_coded: bool
+) -> None:
+    """Polars writes large texts, and pandas categories as numbers of texts."""
+
+    def table(texts: list[str]) -> pa.Table:
+        column = pa.array(texts, kind)
+        return pa.table({"id": [1, 2, 3], "x": column.dictionary_encode() if is_coded else column})
+
+    found = snapshot_diff(table(["1.5", "2", "3"]), table(["1.50", "2.5", "3"]), key="id")
+    assert (found.n_reformatted, found.updated["id"].to_pylist()) == (1, [2])
+    found = snapshot_diff(table(["1.5", "2", "3A"]), table(["1.50", "2.5", "3A"]), key="id")
+    assert (found.n_reformatted, found.updated["id"].to_pylist()) == (0, [1, 2])
+
+
 def test_snapshot_diff__tells_null_from_empty_and_takes_nan_for_nan(tmp_path: Path) -> None:
     old = pa.table({"id": [1, 2, 3], "t": [None, "", "a"], "x": [float("nan"), 0.0, 1.0]})
     new = pa.table({"id": [1, 2, 3], "t": ["", "", "a"], "x": [float("nan"), -0.0, None]})

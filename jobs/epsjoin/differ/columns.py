@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from epsjoin.contracts.odcs import Column
-from epsjoin.differ.snapshots import Snapshot
+from epsjoin.differ.snapshots import Snapshot, is_text, to_texts
 from epsjoin.digests import UNKEYED, digest_table
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools
@@ -160,10 +160,10 @@ def find_reformatted(
     """
     found = {name: np.zeros(len(differs), bool) for name, differs in differing.items()}
     for name, differs in differing.items():
-        if old.schema.field(name).type != pa.string():
+        if not is_text(old.schema.field(name).type):
             continue
         rows = np.flatnonzero(differs)
-        texts = [table[name].take(pa.array(rows)) for table in (old, new)]
+        texts = [to_texts(table[name].take(pa.array(rows))) for table in (old, new)]
         for kind in _KINDS:
             column = Column(name, kind)
             same = _same_rows(column, *texts)
@@ -183,7 +183,7 @@ def find_within(
     found = {name: np.zeros(len(differs), bool) for name, differs in differing.items()}
     for name, most in tolerance.items():
         rows = np.flatnonzero(differing[name])
-        before, now = (table[name].take(pa.array(rows)).to_pylist() for table in (old, new))
+        before, now = (_as_written(table[name].take(pa.array(rows))) for table in (old, new))
         exact = Decimal(repr(float(most)))
         found[name][rows] = [_are_within(one, other, exact) for one, other in zip(before, now, strict=True)]
     return found
@@ -209,6 +209,16 @@ def check_tolerance(tolerance: Mapping[str, float], compared: Compared) -> None:
             raise ArgumentError(f"tolerance: column {name} holds {kind}, not numbers")
         if not 0 <= as_number(most) < math.inf:
             raise ArgumentError(f"tolerance of {name} must be a finite number, at least 0, not {most!r}")
+
+
+def _as_written(column: pa.ChunkedArray) -> list[Any]:
+    """The values of a column; floats of few bits as texts, since as float64 1.1 has many more digits."""
+    values: list[Any] = column.to_pylist()
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if not pa.types.is_floating(kind) or pa.types.is_float64(kind):
+        return values
+    few_bits = np.dtype(kind.to_pandas_dtype()).type
+    return [None if value is None else str(few_bits(value)) for value in values]
 
 
 def _are_within(one: object, other: object, most: Decimal) -> bool:

@@ -168,12 +168,14 @@ def snapshot_diff(
     {'id': 7, 'name': 'b'}
     """
     keys = list_names("key", key, least=0)
+    chosen = None if columns is None else list_names("columns", columns, least=0)
+    coordinates = None if near_columns is None else list_names("near_columns", near_columns, least=0)
     _check_options(keys, method, digest_bits, memory_mb, counters)
-    _check_near(keys, near, near_columns)
+    _check_near(keys, near, coordinates)
     room = int(memory_mb * 2**20)
     sides = open_snapshot(old, "old", room // 2), open_snapshot(new, "new", room // 2)
-    compared = choose_columns(*sides, keys, columns)
-    unknown = [name for name in near_columns or () if name not in compared.rest]
+    compared = choose_columns(*sides, keys, chosen)
+    unknown = [name for name in coordinates or () if name not in compared.rest]
     if unknown:
         raise ArgumentError(
             f"near_columns: {unknown[0]} is no compared column; those are {', '.join(compared.rest)}"
@@ -185,7 +187,7 @@ def snapshot_diff(
     check_tolerance(tolerance or {}, compared)
     with closing(Disk(room, _row_bytes(sides))) as disk:
         found = find_difference(sides, compared, method, digest_bits, disk)
-    result = _describe(sides, compared, found, near, near_columns, tolerance or {})
+    result = _describe(sides, compared, found, near, coordinates, tolerance or {})
     n_both = found.n_same + len(found.updated)
     rows = [n_both + len(alone) for alone in (found.deleted, found.inserted)]
     if counters is not None:

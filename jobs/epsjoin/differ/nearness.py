@@ -39,7 +39,7 @@ def match_by_nearness(old: pa.Table, new: pa.Table, near: Near, names: Sequence[
     Raises
     ------
     ArgumentError
-        A column of a place is not of numbers, or no criterion is of numbers.
+        A coordinate, or a column of a place, is not of numbers, or no criterion is of numbers.
     """
     criteria = _read_criteria((old, new), near, names)
     numbers = [name for each in criteria if not each.is_text for name in each.columns]
@@ -96,6 +96,9 @@ class _Criterion(NamedTuple):
 def _read_criteria(tables: tuple[pa.Table, pa.Table], near: Near, names: Sequence[str]) -> list[_Criterion]:
     """Tell criteria of numbers, of places and of texts from one another."""
     if not isinstance(near, Mapping):
+        for name in names:
+            if not all(_may_be_numbers(table[name]) for table in tables):
+                raise ArgumentError(f"near needs columns of numbers; not all values of {name} are numbers")
         return [_Criterion(tuple(names), near, "euclidean", False)]
     found = []
     for key, eps in near.items():
@@ -162,6 +165,11 @@ def _is_number_column(column: pa.ChunkedArray) -> bool:
         return bool(len(texts)) and bool(pc.all(pc.match_substring_regex(texts, _NUMBER)).as_py())
     kind = column.type
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def _may_be_numbers(column: pa.ChunkedArray) -> bool:
+    """Whether no value is anything else than a number; a column of missing values has none."""
+    return column.null_count == len(column) or _is_number_column(column)
 
 
 def _to_points(table: pa.Table, names: Sequence[str]) -> tuple[Ints, Floats]:

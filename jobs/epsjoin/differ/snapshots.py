@@ -7,7 +7,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,9 @@ BATCH_ROWS = 1 << 15
 """Number of rows of a file without blocks of its own that are read at a time."""
 
 _REMEDY = "mend the record or take it out, for only whole files are compared"
+
+
+_Column = TypeVar("_Column", pa.Array, pa.ChunkedArray)
 
 
 class Snapshot:
@@ -93,7 +96,22 @@ class Snapshot:
     def texts(self, name: str) -> Iterator[pa.Array]:
         """The distinct values of a column of texts, batch by batch."""
         for batch in self.batches():
-            yield batch[name].cast(pa.string()).drop_null().unique()
+            yield to_texts(batch[name]).drop_null().unique()
+
+
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column of this type holds texts, themselves or by their numbers in a dictionary."""
+    plain = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return bool(pa.types.is_string(plain) or pa.types.is_large_string(plain))
+
+
+def to_texts(column: _Column) -> _Column:
+    """Give the texts of a column as such; of other values those that they are compared as."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return to_texts(column.cast(kind.value_type))
+    # as they are, since more than 2 GB of texts are no plain ones
+    return column if pa.types.is_large_string(kind) else column.cast(pa.string())
 
 
 def _without_views(kind: pa.DataType) -> pa.DataType:
