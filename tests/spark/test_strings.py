@@ -52,6 +52,11 @@ def test_string_join__refuses_nulls_by_their_id_and_wrong_arguments(spark: Spark
     frame = frame_of(spark, ["a", None])
     with pytest.raises(PySparkException, match="the string of id 999 is null"):
         string_join(frame, 1, string="name", id="number")
+    no_text = frame.union(spark.sql("SELECT 7, cast(X'61FF' AS string)")).where("name IS NOT NULL")
+    with pytest.raises(PySparkException, match="the text of id 7 is not UTF-8"):
+        string_join(no_text, 1, string="name", id="number")
+    with pytest.raises(ArgumentError, match="a column must be given by its name, not by 5"):
+        string_join(frame, 1, string=5, id="number")
     with pytest.raises(ArgumentError, match="the column 'number' must hold strings, not int; cast it"):
         string_join(frame, 1, string="number", id="number")
     with pytest.raises(ArgumentError, match="k must be a whole number"):

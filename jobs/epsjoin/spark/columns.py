@@ -179,6 +179,8 @@ def refuse_stream(frame: DataFrame) -> None:
 
 def type_of(frame: DataFrame, name: str) -> T.DataType:
     """The type of a column; ArgumentError if there is none of this name, or several."""
+    if not isinstance(name, str):
+        raise ArgumentError(f"a column must be given by its name, not by {name!r}")
     _refuse_others(frame)
     if name.isidentifier():  # Spark logs thousands of characters of each name that it does not find
         fold = folding(frame.sparkSession)

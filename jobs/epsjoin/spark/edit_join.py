@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from epsjoin.errors import BudgetError
+from epsjoin.errors import BudgetError, DataRefusedError
 from epsjoin.kernels.arrays import Floats
 from epsjoin.lake import transactions
 from epsjoin.spark.arrow import Task
@@ -97,11 +97,23 @@ def _packer(pack: Pack) -> Task:
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             ids = batch.column("id")
-            records, points = pack(batch.column("text").to_pylist(), ids.to_pylist())
+            records, points = pack(_decode(batch.column("text"), ids), ids.to_pylist())
             coordinates = [point.tobytes() for point in points.astype("<f8")]
             yield pa.record_batch({"id": ids, "record": records, "point": pa.array(coordinates, pa.binary())})
 
     return work
+
+
+def _decode(texts: pa.Array, ids: pa.Array) -> list[str | None]:
+    """The texts of a batch, whose bytes Spark does not check."""
+    try:
+        decoded: list[str | None] = texts.to_pylist()
+    except UnicodeDecodeError:
+        for number, data in zip(ids.to_pylist(), texts.cast(pa.large_binary()).to_pylist(), strict=True):
+            if data is not None and data.decode(errors="replace").encode() != data:
+                raise DataRefusedError(f"the text of id {number} is not UTF-8") from None
+        raise
+    return decoded
 
 
 def _comparer(compare: Compare) -> Task:

@@ -133,6 +133,16 @@ def test_bestmatch_join__of_frames_is_the_definition(spark: SparkSession) -> Non
     assert len(at_eps) > 20
 
 
+@pytest.mark.parametrize(("kind", "n_bits"), [("byte", 8), ("short", 16), ("int", 32), ("long", 64)])
+def test_bestmatch_join__takes_as_many_marks_from_a_number_as_its_type_has_bits(
+    spark: SparkSession, kind: str, n_bits: int
+) -> None:
+    frame = spark.createDataFrame([(1, 0.0, -1)], f"id int, x double, tags {kind}")
+    orders = [Closest(0, eps=1.0), Subset("tags", "tags")]
+    (row,) = epsjoin.spark.bestmatch_join(frame, frame, columns="x", orders=orders).collect()
+    assert row["d_tags"] == n_bits
+
+
 @pytest.mark.parametrize("how", ["left", pytest.param("outer", marks=pytest.mark.long)])
 def test_bestmatch_join__does_not_depend_on_the_order_and_partitions_of_rows(
     spark: SparkSession, how: Any

@@ -31,6 +31,8 @@ from epsjoin.spark.rows import to_frame
 from epsjoin.spark.write import write_table
 
 _LOW_HALF = 0xFFFFFFFF
+_BITS = {T.LongType: 64, T.IntegerType: 32, T.ShortType: 16, T.ByteType: 8}
+"""The bits of a number of each type."""
 
 
 def bestmatch_join(
@@ -186,12 +188,15 @@ def _points_with_marks(frame: DataFrame, columns: str | Sequence[str], id_: str,
     names = [columns] if isinstance(columns, str) else list(columns)
     halves, of_marks = [], []
     for place, name in enumerate(marks):
-        if not isinstance(type_of(frame, name), (T.LongType, T.IntegerType, T.ShortType, T.ByteType)):
+        kind = type_of(frame, name)
+        n_bits = next((bits for of, bits in _BITS.items() if isinstance(kind, of)), None)
+        if n_bits is None:
             raise ArgumentError(
                 f"the column of marks {name!r} must hold whole numbers, whose bits are the marks, not "
-                f"{type_of(frame, name).simpleString()}"
+                f"{kind.simpleString()}"
             )
-        word = F.col(name).cast("long")
+        # as a long, a number below 0 of fewer bits would have more marks than its type has bits
+        word = F.col(name).cast("long").bitwiseAND(F.lit(-1 if n_bits == 64 else (1 << n_bits) - 1))
         halves += [
             F.shiftrightunsigned(word, 32).alias(f"_marks_{place}_high"),
             word.bitwiseAND(F.lit(_LOW_HALF)).alias(f"_marks_{place}_low"),
