@@ -133,6 +133,12 @@ PAIRS = self_join(POINTS, 1.0, ids=IDS)
         ({"eps": 0.5}, "a pair has the distance 1.0, above eps = 0.5"),
         ({"now": [[1.0, 2.0]] * 3}, "before and now must have the same dimensions, not 1 and 2"),
         ({"metric": "haversine"}, "now: haversine needs 2 coordinates"),
+        (
+            {"pairs": Pairs(PAIRS.right, PAIRS.left, PAIRS.distance)},
+            r"smaller id at the left.* 0 is \(6, 5\)",
+        ),
+        ({"pairs": Pairs(PAIRS.left, PAIRS.left, PAIRS.distance)}, r"smaller id at the left.* 0 is \(5, 5\)"),
+        ({"pairs": Pairs(*(np.tile(each, 2) for each in PAIRS))}, r"the pair \(5, 6\) comes twice in pairs"),
         ({"pairs": Pairs(PAIRS.left, PAIRS.right[:1], PAIRS.distance)}, "must be equally long"),
     ],
 )

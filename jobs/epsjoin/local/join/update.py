@@ -79,7 +79,7 @@ def update_join(
     ------
     ArgumentError
         See :func:`epsjoin.self_join`. Or ids come twice, or are not one per point; a pair has an id that is
-        none of ``ids_before``, or a distance above eps.
+        none of ``ids_before``, the smaller one at the right, or a distance above eps; a pair comes twice.
     BudgetError
         There are more than ``max_pairs`` pairs.
 
@@ -135,7 +135,12 @@ def update_join(
                 yield batch
 
     options.check_limit(len(kept.left), near)
-    return collect(batches())
+    result = collect(batches())
+    is_twice = (result.left[1:] == result.left[:-1]) & (result.right[1:] == result.right[:-1])
+    if is_twice.any():  # which the joins do not find
+        at = int(is_twice.argmax())
+        raise ArgumentError(f"the pair ({result.left[at]}, {result.right[at]}) comes twice in pairs")
+    return result
 
 
 def find_changes(was: Ints, places_before: Floats | Words, places_now: Floats | Words) -> tuple[Bools, Bools]:
@@ -235,6 +240,12 @@ def _check_side(name: str, points: ArrayLike, ids: ArrayLike) -> Points:
 
 def _check_known_pairs(pairs: Pairs, index: IdIndex, eps: float) -> Pairs:
     checked = check_pair_columns("pairs", pairs)
+    is_wrong = checked.left >= checked.right
+    if is_wrong.any():
+        at = int(is_wrong.argmax())
+        raise ArgumentError(
+            f"pairs have the smaller id at the left; entry {at} is ({checked.left[at]}, {checked.right[at]})"
+        )
     for name, ends in (("left", checked.left), ("right", checked.right)):
         unknown = rows_of(index, ends) < 0
         if unknown.any():
