@@ -7,6 +7,7 @@ import gzip
 from pathlib import Path
 from random import Random
 
+import numpy as np
 import pytest
 
 from epsjoin import ArgumentError, BudgetError, Pairs, string_join
@@ -94,6 +95,7 @@ def test_join__reads_halves_of_surrogate_pairs() -> None:
         ({"bins": 0}, "bins must be"),
         ({"strings": "ab"}, "strings must be a list of strings, not one str"),
         ({"strings": 5}, "strings must be a list of strings, not one int"),
+        ({"strings": np.array("ab")}, "strings must be a list of strings, not one ndarray"),
         ({"other": 5}, "other must be a list of strings, not one int"),
         ({"strings": ["a", None]}, "strings must be strings; row 1 is NoneType"),
         ({"other": [b"a"]}, "other must be strings; row 0 is bytes"),

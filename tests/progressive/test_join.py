@@ -308,6 +308,10 @@ def test_lower_eps__holds_after_a_stop(tmp_path):
         ({"first_memory": "1MB", "first_pairs": 9}, "give first_memory or first_pairs, not both"),
         ({"first_pairs": 0}, "first_pairs must be"),
         ({"columns": ["x"]}, "columns and id are of files"),
+        ({"columns": 5}, "columns must be a column's name or a list of names, not 5"),
+        ({"left": iter([]), "columns": []}, "columns must name at least one column"),
+        ({"left": iter([]), "right_columns": ["x"]}, "right_columns are those of right, which is not given"),
+        ({"spill": 5}, "spill must be a folder's path, not 5"),
         ({"left": "nowhere.parquet"}, "nowhere.parquet is no file"),
         ({"left": iter([POINTS]), "shuffle": 1}, "an iterator is read as it comes"),
         ({"left": POINTS[:10], "shuffle": -1}, "shuffle must be a whole number, at least 0, not -1"),
@@ -322,6 +326,13 @@ def test_lower_eps__holds_after_a_stop(tmp_path):
 def test_progressive_join__refuses(arguments, message):
     with pytest.raises(ArgumentError, match=message):
         progressive_join(**{"left": POINTS[:10], "on": Similarity(EPS), **arguments})
+
+
+def test_progressive_join__takes_one_name_as_columns(tmp_path):
+    path = str(tmp_path / "points.parquet")
+    pq.write_table(pyarrow.table({"lat": [0.0, 1.0], "a": ["", ""]}), path)
+    with progressive_join(path, on=Similarity(1.0), columns="lat") as found:
+        assert [batch.pairs.left.tolist() for batch in found] == [[0]]
 
 
 def test_progressive_join__refuses_chunks_of_which_some_have_ids():

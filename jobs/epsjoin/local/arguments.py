@@ -164,6 +164,12 @@ def check_seed(name: str, value: object) -> int:
     return check_count(name, value, 0, math.inf)
 
 
+def are_several(values: object) -> bool:
+    """Whether several values are given: no text or bytes, and no array without a dimension."""
+    is_one = isinstance(values, str | bytes) or (isinstance(values, np.ndarray) and not values.ndim)
+    return isinstance(values, Iterable) and not is_one
+
+
 def list_names(argument: str, given: str | Iterable[str], least: int = 1) -> list[str]:
     """Return the names of columns that an argument gives: one, or several, as many at least.
 

@@ -10,7 +10,7 @@ import numpy as np
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.strings import Codes, fill_edits, fill_qgrams
-from epsjoin.local.arguments import MAX_COLUMNS, check_count
+from epsjoin.local.arguments import MAX_COLUMNS, are_several, check_count
 from epsjoin.local.edit_join import MAX_PAIRS, EditJoin
 from epsjoin.local.groups import Groups, count_equal, group_equal
 from epsjoin.local.sweep.pairs import Pairs
@@ -162,7 +162,7 @@ class _Side(NamedTuple):
 
 def _group(name: str, strings: Iterable[str], numbers: dict[str, int]) -> _Side:
     """Group equal strings, which have one number on both sides."""
-    if isinstance(strings, (str, bytes)) or not isinstance(strings, Iterable):
+    if not are_several(strings):
         raise ArgumentError(f"{name} must be a list of strings, not one {type(strings).__name__}")
     given = list(strings)
     for row, text in enumerate(given):

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Literal
 
 from epsjoin.errors import ArgumentError, needing_extra
-from epsjoin.local.arguments import as_number, check_choice, check_count
+from epsjoin.local.arguments import as_number, check_choice, check_count, list_names
 from epsjoin.local.join.arrays import HOW
 from epsjoin.local.progressive.driver import Driver
 from epsjoin.local.progressive.kinds import JoinCondition
@@ -291,17 +291,22 @@ def progressive_join(
             f"of one table with itself, how must be one of {', '.join(OF_ONE_TABLE)}, not {how!r}"
         )
     check_choice("traversal", traversal, TRAVERSALS)
-    if (columns or right_columns or id) and not any(map(has_columns, (left, right))):
+    if right is None and right_columns is not None:
+        raise ArgumentError("right_columns are those of right, which is not given")
+    chosen, of_right = (
+        None if given is None else list_names(name, given)
+        for name, given in (("columns", columns), ("right_columns", right_columns))
+    )
+    if (chosen or of_right or id) and not any(map(has_columns, (left, right))):
         raise ArgumentError("columns and id are of files and Arrow batches, not of arrays")
     if first_pairs is not None and first_memory is not None:
         raise ArgumentError("give first_memory or first_pairs, not both: either says what is joined first")
     asked = None if first_pairs is None else check_count("first_pairs", first_pairs)
     bytes_of_first = None if first_memory is None else parse_bytes("first_memory", first_memory)
     counted: dict[str, Any] = check_counters(counters)
-    sources = [open_input("left" if right is not None else "points", left, columns, id, shuffle)]
+    sources = [open_input("left" if right is not None else "points", left, chosen, id, shuffle)]
     if right is not None:
-        theirs = columns if right_columns is None else right_columns
-        sources.append(open_input("right", right, theirs, id, shuffle))
+        sources.append(open_input("right", right, chosen if of_right is None else of_right, id, shuffle))
     width = max(source.columns for source in sources)
     sizes = Sizes.of(parse_bytes("memory", memory), bytes_of_first, width, 8 * width + REPLICA_BYTES)
     has_numbers = any(source.has_ids for source in sources)

@@ -179,6 +179,8 @@ def test_from_parents__refuses_circles_and_lengths() -> None:
         Trees.from_parents(["a", "b", "c"], [-1, 2, 1], [0, 3])
     with pytest.raises(ArgumentError, match="equally long, not 1 and 2"):
         Trees.from_parents(["a"], [-1, 0], [0, 2])
+    with pytest.raises(ArgumentError, match="labels must be a list of texts, not int"):
+        Trees.from_parents(5, [-1], [0, 1])
     for starts in ([0, 1], [0, 0, 2], [1, 2], []):
         with pytest.raises(ArgumentError, match=r"starts must ascend strictly|one-dimensional"):
             Trees.from_parents(["a", "b"], [-1, 0], np.array(starts, np.int64))
@@ -203,6 +205,8 @@ def test_trees__refuse_other_types_and_lengths() -> None:
         Trees(np.array([0, 1]), one, one)
     with pytest.raises(ArgumentError, match="equally long"):
         Trees(np.array([0, 1]), np.zeros(2, np.uint64), one)
+    with pytest.raises(ArgumentError, match="texts must be a dictionary of labels by their hashes, not 5"):
+        Trees(np.array([0, 1]), np.zeros(1, np.uint64), one, texts=5)
 
 
 def test_trees__do_not_change_with_the_arrays_they_were_made_of() -> None:
@@ -235,12 +239,15 @@ def test_text__of_an_unknown_label_is_its_hash() -> None:
     trees = Trees.from_brackets(["{a}"])
     bare = Trees(trees.starts, trees.label, trees.size)
     assert bare.text(0) == f"{int(trees.label[0]):016x}"
+    for node in (-1, 1, 0.0, None):
+        with pytest.raises(ArgumentError, match="node must be a whole number"):
+            trees.text(node)
 
 
 def test_from_json__takes_a_list_of_texts_only() -> None:
     with pytest.raises(ArgumentError, match="one entry per tree, not from one text"):
         Trees.from_json("{}")
-    for none in (None, 5):
+    for none in (None, 5, np.array("{}")):
         with pytest.raises(ArgumentError, match=f"one entry per tree, not from one {type(none).__name__}"):
             Trees.from_json(none)
     with pytest.raises(ArgumentError, match="JSON texts must be str; number 0 is bytes"):

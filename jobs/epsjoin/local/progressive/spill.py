@@ -124,10 +124,12 @@ class Spill:
     Raises
     ------
     ArgumentError
-        The folder holds other files than those of a join.
+        What is given is no path, or the folder holds other files than those of a join.
     """
 
     def __init__(self, folder: str | Path | None, counters: dict[str, Any]) -> None:
+        if not isinstance(folder, str | os.PathLike | None):
+            raise ArgumentError(f"spill must be a folder's path, not {folder!r}")
         self._given = None if folder is None else Path(folder)
         self._folder: Path | None = None
         self._made = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from epsjoin.errors import ArgumentError
@@ -96,6 +96,8 @@ def read_parents(builder: Builder, labels: Sequence[str], parents: Ints, starts:
     ArgumentError
         The arrays describe no trees.
     """
+    if not isinstance(labels, Iterable):
+        raise ArgumentError(f"labels must be a list of texts, not {type(labels).__name__}")
     labels = list(labels)  # by position: a pandas Series is cut by its index
     if len(labels) != len(parents):
         raise ArgumentError(f"labels and parents must be equally long, not {len(labels)} and {len(parents)}")

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.kernels.trees.shape import Labels, fill_shape, first_misfit
-from epsjoin.local.arguments import int_column
+from epsjoin.local.arguments import are_several, check_count, int_column
 from epsjoin.local.trees import read_json, read_others
 from epsjoin.local.trees.builder import Builder
 
@@ -74,6 +74,8 @@ class Trees:
             )
         if not len(starts) or starts[0] != 0 or starts[-1] != len(size) or (np.diff(starts) < 1).any():
             raise ArgumentError(f"starts must ascend strictly from 0 to the number of nodes, {len(size)}")
+        if not isinstance(self.texts, Mapping | None):
+            raise ArgumentError(f"texts must be a dictionary of labels by their hashes, not {self.texts!r}")
         misfit = first_misfit(starts, size)
         if misfit >= 0:
             raise ArgumentError(
@@ -205,7 +207,7 @@ class Trees:
 
     @classmethod
     def _built(cls, read: Any, given: Iterable[Any]) -> Trees:
-        if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        if not are_several(given):
             one = "text" if isinstance(given, (str, bytes)) else type(given).__name__
             raise ArgumentError(f"trees are read from a list with one entry per tree, not from one {one}")
         builder = Builder()
@@ -261,8 +263,13 @@ class Trees:
         -------
         str
             The hash in hexadecimal digits where the label is not known.
+
+        Raises
+        ------
+        ArgumentError
+            There is no such node.
         """
-        label = int(self.label[node])
+        label = int(self.label[check_count("node", node, 0, len(self.label) - 1)])
         return (self.texts or {}).get(label, f"{label:016x}")
 
     @property
