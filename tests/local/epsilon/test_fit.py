@@ -10,6 +10,7 @@ that 1 % is left.
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -305,6 +306,36 @@ FEW = "choose eps by hand"
 def test_degenerate_points__are_refused_in_one_sentence(points, says):
     with pytest.raises(ArgumentError, match=says):
         fit_epsilon(points)
+
+
+@pytest.mark.parametrize(
+    ("scale", "says"),
+    [
+        (1e300, "points are farther apart than float64 holds, which is no eps for exact euclidean decisions"),
+        (
+            1e152,
+            r"points are about \d.*e\+15[01] apart, which is no eps for exact euclidean decisions; divide",
+        ),
+        (
+            1e-152,
+            r"points are about \d.*e-15[34] apart, which is no eps for exact euclidean decisions; divide",
+        ),
+    ],
+)
+def test_points_too_far_or_too_near_for_their_metric__are_refused_in_one_sentence(scale, says):
+    random = np.random.default_rng(0)
+    points, others = scale * random.random((2, 300, 2))
+    for right in (None, others):
+        with pytest.raises(ArgumentError, match=says):
+            fit_epsilon(points, right=right)
+        assert fit_epsilon(points, metric="chebyshev", right=right).exponent == pytest.approx(2, abs=0.3)
+
+
+def test_a_side_that_float64_does_not_hold__is_no_warning():
+    points = np.random.default_rng(0).random((300, 1))
+    points[:2] = [[-1.7e308], [1.7e308]]
+    with warnings.catch_warnings(action="error"):
+        assert fit_epsilon(points).exponent == pytest.approx(1, abs=0.2)
 
 
 def test_one_point_among_many_equal_ones__is_refused():

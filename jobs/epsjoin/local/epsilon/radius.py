@@ -48,7 +48,8 @@ def choose_r_max(
     Raises
     ------
     ArgumentError
-        There are fewer than two points, or no two different ones were found.
+        There are fewer than two points, or no two different ones were found; or no join of the metric takes
+        eps as large or as small as their distances are.
 
     Notes
     -----
@@ -69,6 +70,7 @@ def choose_r_max(
         raise ArgumentError(f"no two different points were met among {m} sampled; {BY_HAND}")
     rows = _limit_rows(m, 1 - different.size / distance.size, target_pairs)
     r_max = _choose_radius(different, target_pairs / all_pairs(rows) * distance.size / different.size)
+    _refuse_inexact(r_max, metric)
     near = _are_near(metric.embed(points), left, right, metric.embedded_eps(r_max))
     fewer = _limit_rows(rows, float(near.mean()), _MAX_CANDIDATES)
     if fewer < rows:
@@ -95,7 +97,7 @@ def choose_r_max_between(
     Raises
     ------
     ArgumentError
-        There is no pair of different points.
+        There is no pair of different points; or their distances are too large or too small for a join.
     """
     n_pairs = len(left) * len(right)
     both = np.concatenate((left, right))
@@ -116,10 +118,23 @@ def choose_r_max_between(
     fraction = _limit_fraction(n_pairs * share_equal, target_pairs)
     of_different = target_pairs / (n_pairs * fraction**2) * distance.size / different.size
     r_max = _choose_radius(different, of_different)
+    _refuse_inexact(r_max, metric)
     near = _are_near(metric.embed(both), first, second, metric.embedded_eps(r_max))
     fewer = _limit_fraction(n_pairs * float(near.mean()), _MAX_CANDIDATES)
     found = _limit_fraction(n_pairs * float((distance <= r_max).mean()), 2 * target_pairs)
     return r_max, min(fraction, fewer, found)
+
+
+def _refuse_inexact(r_max: float, metric: Metric) -> None:
+    """Refuse distances that are no eps: of coordinates whose squares float64 does not hold."""
+    try:
+        metric.check_eps(r_max)
+    except ArgumentError as error:
+        far = f"about {r_max:.3g} apart" if r_max < math.inf else "farther apart than float64 holds"
+        raise ArgumentError(
+            f"the sampled points are {far}, which is no eps for exact {metric.name} decisions; divide all "
+            "coordinates by one number"
+        ) from error
 
 
 def _are_near(embedded: Floats, left: Ints, right: Ints, embedded_eps: float) -> Bools:
