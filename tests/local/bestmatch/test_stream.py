@@ -393,3 +393,14 @@ def test_push__refuses_another_number_of_columns() -> None:
     stream.push_left([[1.0, 2.0]])
     with pytest.raises(ArgumentError, match="right rows must have 2 columns as those before, not 1"):
         stream.push_right([[1.0]])
+
+
+def test_push__that_is_refused_does_not_say_how_many_columns_others_have() -> None:
+    stream = BestmatchStream(1.0)
+    with pytest.raises(ArgumentError, match="equally long"):
+        stream.push_left([[1.0, 2.0, 3.0]], ids=[1, 2])
+    with pytest.raises(DataRefusedError, match="is late"):
+        stream.push_left([[1.0, 2.0, 3.0], [0.0, 2.0, 3.0]])
+    stream.push_left([[1.0, 2.0]])
+    stream.push_right([[1.0, 2.5]])
+    assert stream.finish().values.tolist() == [[0.0, 0.5]]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,6 +44,18 @@ def test_the_papers_groups__have_the_counts_of_the_ranges(history: list[list[int
         by_definition.push([sum(edge <= value for edge in edges) for value in batch])
     assert items(window.counts()) == by_definition.counts()
     assert window.gone().tolist() == by_definition.gone()
+
+
+@pytest.mark.parametrize("kind", VALUE_KINDS)
+def test_windows_of_all_kinds__can_be_stored_and_gone_on_from(kind: str) -> None:
+    window = ValueWindow(2, [4, 9] if kind == "GROUP G" else None, kind=kind)
+    window.push([1, 5, 5])
+    stored = pickle.loads(pickle.dumps(window))
+    for each in (window, stored):
+        each.push([9])
+        each.push([5, 9])
+    assert items(stored.counts()) == items(window.counts())
+    assert stored.gone().tolist() == window.gone().tolist()
 
 
 def test_the_papers_indices__halve_lists_where_they_are_said_to() -> None:

@@ -310,7 +310,6 @@ class BestmatchStream(Generic[Answer]):
         self._criteria.check_kind(kind)
         if not self._has_begun:
             self._begin(points.shape[1], self._left.mark, self._right.mark)
-            self._has_begun = True
         if points.shape[1] != self._d:
             raise ArgumentError(
                 f"{name} rows must have {self._d} columns as those before, not {points.shape[1]}"
@@ -327,6 +326,7 @@ class BestmatchStream(Generic[Answer]):
         add_counts(self._counters, **{f"late_{name}": late})
         after.area.insert(arrived)
         self._kind = self._kind or kind
+        self._has_begun = True  # a push that is refused says nothing of the columns of others
         return after, found
 
     def _check_room(self, n_waiting: int) -> None:

@@ -147,7 +147,7 @@ class PaperValues:
         if part in ("GROUP", "G"):
             is_number = part == "G"  # what leaves a batch are numbers of ranges, not values
             n_ranges = len(self._edges) + 1
-            return _Ranges((lambda number: int(number)) if is_number else self._range_of, n_ranges)
+            return _Ranges(int if is_number else self._range_of, n_ranges)
         makers: dict[str, Callable[[], _Counted]] = {
             "LIST": _AsTheyCame,
             "AGGR": _SortedList,
