@@ -119,6 +119,31 @@ def test_frames__ids_of_another_kind_stay_as_they_are(into, of, ids):
     assert [None if each is pd.NA else each for each in right] == expected
 
 
+@pytest.mark.parametrize("into", [pd.DataFrame, pa.table])
+def test_frames__objects_of_polars_are_ids_of_another_kind(into):
+    left = into({"id": [1, 2], "x": [0.0, 1.0]})
+    ids = [Decimal("1.5"), Decimal("2.5")]
+    right = polars.DataFrame({"id": polars.Series(ids, dtype=polars.Object), "x": polars.Series([0.0, 1.0])})
+    found = epsjoin.join_frames(left, right, eps=0.5, columns=["x"], id="id")["right_id"]
+    assert (found.to_pylist() if into is pa.table else found.to_list()) == ids
+
+
+@pytest.mark.parametrize(
+    ("into", "right"),
+    [
+        (pd.DataFrame, polars.DataFrame({"id": polars.Series([2**100], dtype=polars.Int128), "x": [0.0]})),
+        (pa.table, polars.DataFrame({"id": polars.Series([2**100], dtype=polars.Int128), "x": [0.0]})),
+        (pa.table, polars.DataFrame({"id": polars.Series([object()], dtype=polars.Object), "x": [0.0]})),
+        (pa.table, pd.DataFrame({"id": [object()], "x": [0.0]})),
+        (polars.DataFrame, pa.table({"id": pa.array([[1]], pa.list_view(pa.int64())), "x": [0.0]})),
+    ],
+)
+def test_frames__ids_that_another_kind_has_not_are_refused_in_one_sentence(into, right):
+    says = r"the right ids, of \w+, cannot stand in a frame of \w+; cast them, for example to texts"
+    with pytest.raises(ArgumentError, match=says):
+        epsjoin.join_frames(into({"id": [1], "x": [0.0]}), right, eps=0.5, columns=["x"], id="id")
+
+
 @pytest.mark.filterwarnings("error")  # of an overflow
 @pytest.mark.parametrize("k", [np.uint8(255), np.int8(127)])
 def test_knn_frames__take_a_short_integer_for_k(k):

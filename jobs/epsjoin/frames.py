@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from epsjoin.errors import ArgumentError, needing_extra
+from epsjoin.errors import ArgumentError, EpsjoinError, needing_extra
 from epsjoin.kernels.arrays import Ints
 from epsjoin.local.arguments import as_array, check_choice, check_points, unrounded
 from epsjoin.local.join.arrays import join, self_join
@@ -181,7 +181,7 @@ def join_frames(
     else:
         pairs = join(points, other, eps, metric, **shared)
     ids = _ids(kind, "left", left, id, pairs.left), _ids(other_kind, "right", right, id, pairs.right)
-    return _make(kind, (ids[0], _of_kind(kind, other_kind, ids[1])), {"distance": pairs.distance})
+    return _make(kind, other_kind, ids, {"distance": pairs.distance})
 
 
 def knn_frames(
@@ -241,7 +241,7 @@ def knn_frames(
         _ids(other_kind, "points", points, id, found.neighbour.reshape(-1)),
     )
     columns_of_pairs = {"distance": found.distance.reshape(-1), "nth": nth + 1}
-    return _make(kind, (ids[0], _of_kind(kind, other_kind, ids[1])), columns_of_pairs)
+    return _make(kind, other_kind, ids, columns_of_pairs)
 
 
 def _kind_of(name: str, frame: Any) -> tuple[_Kind, Any]:
@@ -341,9 +341,26 @@ def _ids(kind: _Kind, name: str, frame: Any, column: str | None, rows: Ints) -> 
 def _of_kind(kind: _Kind, other: _Kind, ids: Any) -> Any:
     """The ids of one kind of frames for another kind."""
     convert = _CONVERSIONS.get((other.package, kind.package))
-    return ids if convert is None or isinstance(ids, np.ndarray) else convert(ids)
+    if convert is None or isinstance(ids, np.ndarray):
+        return ids
+    if other.package == "polars" and str(ids.dtype) == "Object":
+        objects = np.empty(len(ids), object)
+        objects[:] = ids.to_list()  # Arrow and NumPy would get their addresses
+        return objects
+    return convert(ids)
 
 
-def _make(kind: _Kind, ids: tuple[Any, Any], others: dict[str, NDArray[Any]]) -> Any:
+def _make(kind: _Kind, other: _Kind, ids: tuple[Any, Any], others: dict[str, NDArray[Any]]) -> Any:
+    """Make the frame of the left ids, the right ones, which may be of another kind, and more columns."""
     make = getattr(sys.modules[kind.package], kind.make)
-    return make({"left_id": ids[0], "right_id": ids[1], **others})
+    try:
+        return make({"left_id": ids[0], "right_id": _of_kind(kind, other, ids[1]), **others})
+    except (EpsjoinError, MemoryError):
+        raise
+    except Exception as error:
+        if kind is other:
+            raise
+        raise ArgumentError(  # each package has errors of its own
+            f"the right ids, of {other.package}, cannot stand in a frame of {kind.package}; cast them, for "
+            f"example to texts ({error})"
+        ) from error
