@@ -295,6 +295,46 @@ def test_lower_eps__holds_after_a_stop(tmp_path):
     assert again.counters["pairs_in_merges"] > 0
 
 
+@pytest.mark.parametrize("n_runs", [0, 2])
+def test_lower_eps__holds_after_a_stop_at_once(tmp_path, n_runs):
+    """Before a run is finished, and before the next one is: nothing else would have written it down."""
+    with progressive_join(POINTS, on=Similarity(EPS), memory="2MB", spill=tmp_path / "spill") as first:
+        next(first)
+        while first.counters["runs"] < n_runs:
+            next(first)
+        first.lower_eps(EPS / 2)
+        killed = left_by_a_kill(tmp_path / "spill")
+        first.lower_eps(EPS / 3)
+    with progressive_join(POINTS, on=Similarity(EPS), memory="2MB", spill=killed) as again:
+        far = max(pairs.distance.max() for pairs, *_ in again)
+    assert EPS / 3 < far <= EPS / 2
+
+
+def test_lower_eps__before_the_first_pairs_is_no_other_join(tmp_path):
+    given = {"on": Similarity(EPS), "memory": "2MB"}
+    with progressive_join(POINTS, **given, spill=tmp_path / "spill") as first:
+        first.lower_eps(EPS / 2)
+        before = []
+        while first.counters["runs"] < 2:
+            before.append(next(first))
+        killed = left_by_a_kill(tmp_path / "spill")
+    with progressive_join(POINTS, **given, spill=killed) as again:
+        again.lower_eps(EPS / 1.5)
+        after = list(again)
+    assert len(after) > 0
+    expected = self_join(POINTS, EPS / 2)
+    assert set(gathered(before)) | set(gathered(after)) == set(
+        zip(expected.left.tolist(), expected.right.tolist(), strict=True)
+    )
+
+
+def test_lower_eps__of_a_join_that_has_ended_leaves_no_folder(tmp_path):
+    with progressive_join(POINTS, on=Similarity(EPS), spill=tmp_path / "spill") as found:
+        next(found)
+    found.lower_eps(EPS / 2)
+    assert not (tmp_path / "spill").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

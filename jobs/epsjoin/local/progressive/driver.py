@@ -70,6 +70,8 @@ class Driver:
         self._written_rows = [0, 0]  # of each table, up to the last that is in a run
         self._area: KindArea | None = None  # of the merge that goes on
         self.merged = 0.0  # fraction of the rows of the last merge that have been swept
+        self._made_for = self._fingerprint()  # before eps is lowered
+        self._has_begun = False
 
     @property
     def estimate(self) -> RunningEstimate:
@@ -348,11 +350,13 @@ class Driver:
     # --------------------------------------------------------------------------------- steering, saving
 
     def lower_eps(self, eps: float) -> None:
-        """Lower the threshold of all pairs that are still to come."""
+        """Lower the threshold of all pairs that are still to come, also of a process after this one."""
         self._plans.lower(eps)
         if self._area is not None:
             self._area.kind = self._plans.written
         self._results.lowest = float(eps)
+        if self._has_begun:
+            self._spill.write_lowest(self._made_for, self._results.lowest)
 
     def _fingerprint(self) -> str:
         on = self._plans.on
@@ -383,21 +387,26 @@ class Driver:
 
     def _resume(self) -> None:
         """Go on from what a process before has finished."""
-        self._made_for = self._fingerprint()
         found = self._spill.read_manifest()
-        if found is None:
-            return
-        if found["made_for"] != self._made_for:
+        if found is not None and found["made_for"] != self._made_for:
             raise ArgumentError(
                 "spill holds the runs of another join; give it the same arguments, or another folder"
             )
+        self._has_begun = True
+        if found is not None and "state" in found:  # otherwise it says no more than how far eps was lowered
+            self._take_over(found)
+        noted = None if found is None else found["lowest"]
+        lowest = [each for each in (noted, self._results.lowest) if each is not None]
+        if lowest:
+            self.lower_eps(min(lowest))
+
+    def _take_over(self, found: dict[str, Any]) -> None:
+        """Go on from the runs of a manifest."""
         self._spill.take_over(found)
         self._runs = found["runs"]
         self._plans.restore(found["state"])
         self._estimates.restore(found, self._runs)
         self._results.restore(found)
-        if found["lowest"] is not None:
-            self.lower_eps(found["lowest"])
         self._work.restore(found["counters"])
         for side in range(len(self._tables.sources)):
             self._tables.skip(self._plans.on, side, found["read_rows"][side], found["checksums"][side])
