@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
 
 from epsjoin.errors import ArgumentError, needing_extra
 from epsjoin.local.arguments import as_number, check_choice
@@ -49,8 +49,8 @@ def bestmatch_sql(
     Raises
     ------
     ArgumentError
-        There is no criterion, an eps is negative or NaN, two criteria have one left column, or the dialect or
-        ``how`` is none of those named.
+        There is no criterion, or one of another form; an eps is negative or NaN; two criteria have one left
+        column; a name is none; or the dialect or ``how`` is none of those named.
 
     See Also
     --------
@@ -74,7 +74,7 @@ def bestmatch_sql(
     ['WITH candidates AS (', '  SELECT', '    l."id" AS left_id,']
     """
     _check(how, dialect)
-    columns = [(c[0], str(c[-2]), _check_eps(c[0], c[-1])) for c in criteria]
+    columns = _check_criteria(criteria)
     names = [_quote(f"d_{mine}") for mine, _, _ in columns]
     if not names or len({name.lower() for name in names}) < len(names):
         raise ArgumentError(f"criteria must be one or more, each of another left column, not {criteria!r}")
@@ -90,8 +90,8 @@ def bestmatch_sql(
     ]
     shown = ", ".join(f"{d} AS {name}" for d, name in zip(differences, names, strict=True))
     better = " OR ".join(f"q.{name} < p.{name}" for name in names)
-    ids = _quote(id), _quote(id if right_id is None else right_id)
-    tables = _quote(left), _quote(right)
+    ids = _quote_name("id", id), _quote_name("right_id", id if right_id is None else right_id)
+    tables = _quote_table("left", left), _quote_table("right", right)
     candidates = "candidates"
     while _quote(candidates) in (tables[0].lower(), tables[1].lower()):
         candidates += "_"
@@ -127,7 +127,7 @@ def bestmatch_sql(
 
 def _check(how: str, dialect: str) -> None:
     check_choice("how", how, MATCH_HOW)
-    if not dialect or dialect.lower() not in Dialect.classes:
+    if not isinstance(dialect, str) or not dialect or dialect.lower() not in Dialect.classes:
         known = ", ".join(sorted(filter(None, Dialect.classes)))
         raise ArgumentError(f"dialect must be one of {known}, not {dialect!r}")
 
@@ -139,7 +139,32 @@ def _check_eps(name: str, eps: object) -> float:
     return number
 
 
-def _quote(name: str | Sequence[str]) -> str:
-    """A name, or the parts of one, such that the query may hold it whatever its characters are."""
-    parts = [name] if isinstance(name, str) else name
-    return ".".join(exp.to_identifier(part, quoted=True).sql("duckdb") for part in parts)
+def _check_criteria(criteria: Any) -> list[tuple[str, str, float]]:
+    """The left and the right column and eps of each criterion."""
+    given = list(criteria) if isinstance(criteria, Iterable) else [criteria]
+    for each in given:
+        names = each[:-1] if isinstance(each, tuple | list) else ()
+        if len(names) not in (1, 2) or not all(isinstance(name, str) and name for name in names):
+            raise ArgumentError(
+                f"a criterion must be (name, eps) or (left name, right name, eps), not {each!r}"
+            )
+    return [(c[0], c[-2], _check_eps(c[0], c[-1])) for c in given]
+
+
+def _quote(name: str) -> str:
+    """A name such that the query may hold it whatever its characters are."""
+    return str(exp.to_identifier(name, quoted=True).sql("duckdb"))
+
+
+def _quote_name(argument: str, name: object) -> str:
+    if not isinstance(name, str) or not name:
+        raise ArgumentError(f"{argument} must be the name of a column, not {name!r}")
+    return _quote(name)
+
+
+def _quote_table(argument: str, name: Any) -> str:
+    """The name of a table, or the parts of one."""
+    parts = list(name) if isinstance(name, tuple | list) else [name]
+    if not parts or not all(isinstance(part, str) and part for part in parts):
+        raise ArgumentError(f"{argument} must be the name of a table, or the parts of one, not {name!r}")
+    return ".".join(map(_quote, parts))

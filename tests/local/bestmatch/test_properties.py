@@ -238,6 +238,18 @@ def test_filter__loses_no_pair_at_the_border_of_large_and_small_numbers():
         ({"orders": [Closest(2)]}, "needs column 2, the last one is 1"),
         ({"orders": [Closest(0, eps=1), Own(lambda x, _: x[:1, 0])]}, "must return 4 numbers, one per pair"),
         ({"orders": [Closest(0, eps=1), Own(lambda x, _: x[:, 0] * np.nan)]}, "returned NaN for 4 pairs"),
+        (
+            {"orders": [Closest(0, eps=1), Own(lambda x, _: x[:, 0].astype(int) + 2**53)]},
+            "must return numbers that float64 can hold, not 9007199254740993",
+        ),
+        (
+            {"orders": [Own(lambda x, _: x[:, 0].astype(np.longdouble))]},
+            "must return 4 numbers, .* not float128",
+        ),
+        (
+            {"orders": [Own(lambda x, _: np.ma.array(x[:, 0], mask=x[:, 0] > 0))]},
+            "returned must have no masked values, not 4",
+        ),
         ({"orders": [Closest(0, eps=1), OwnOrder(lambda _, __: 1)]}, "booleans"),
         ({"orders": [Subset([1, 2], [1, 2])]}, "left_masks must be unsigned integers"),
         ({"orders": [Subset(np.ones((2, 1), np.uint8), np.ones((2, 2), np.uint8))]}, "as many words"),
@@ -247,6 +259,12 @@ def test_filter__loses_no_pair_at_the_border_of_large_and_small_numbers():
 def test_bestmatch_join__refuses_what_it_cannot_take(arguments, message):
     with pytest.raises(ArgumentError, match=message):
         bestmatch_join(np.ones((2, 2)), np.ones((2, 2)), **arguments)
+
+
+@pytest.mark.parametrize("order", [Own, OwnOrder])
+def test_own_orders__refuse_what_is_no_function(order):
+    with pytest.raises(ArgumentError, match=f"of {order.__name__} must be a function of pairs, not 5"):
+        order(5)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf])

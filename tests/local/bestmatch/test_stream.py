@@ -395,6 +395,14 @@ def test_push__refuses_another_number_of_columns() -> None:
         stream.push_right([[1.0]])
 
 
+def test_push__after_a_time_takes_times_alone() -> None:
+    stream = BestmatchStream(1.0)
+    stream.punctuate_left(np.datetime64("2024-01-01"))
+    with pytest.raises(ArgumentError, match="left rows must hold times as the rows before, not numbers"):
+        stream.push_left([[1.0]])
+    stream.push_left(np.array([["2024-01-02"]], "M8[D]"))
+
+
 def test_push__that_is_refused_does_not_say_how_many_columns_others_have() -> None:
     stream = BestmatchStream(1.0)
     with pytest.raises(ArgumentError, match="equally long"):

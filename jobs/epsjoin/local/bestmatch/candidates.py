@@ -16,9 +16,12 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.dominance import Masks
 from epsjoin.kernels.matching import fill_differences, fill_distances
+from epsjoin.local.arguments import as_array, is_rounded
 from epsjoin.local.bestmatch.filter import Filter
 from epsjoin.local.bestmatch.orders import Closest, Order, Own, OwnOrder, Subset, masks_of
 from epsjoin.local.sweep.sweeping import Counters, add_counts
+
+_FLOAT64_BYTES = 8
 
 BLOCK_PAIRS = 1 << 22
 """Number of candidates that a block of left rows should have at most."""
@@ -222,13 +225,19 @@ def _fill(
 
 
 def _own_values(order: Own, left: Floats, right: Floats) -> Floats:
-    values = np.asarray(order.value(left, right))
-    if values.shape != (len(left),) or values.dtype.kind not in "fiub":
+    values = as_array(f"what the function of {order!r} returned", order.value(left, right))
+    is_number = values.dtype.kind in "fiub" and values.dtype.itemsize <= _FLOAT64_BYTES
+    if values.shape != (len(left),) or not is_number:
         raise ArgumentError(
             f"the function of {order!r} must return {len(left)} numbers, one per pair, "
             f"not {values.dtype} of the shape {values.shape}"
         )
     numbers = values.astype(np.float64)
+    if values.dtype.kind in "iu" and is_rounded(values, numbers).any():
+        at = int(is_rounded(values, numbers).argmax())
+        raise ArgumentError(
+            f"the function of {order!r} must return numbers that float64 can hold, not {values[at]}"
+        )
     if np.isnan(numbers).any():
         raise ArgumentError(f"the function of {order!r} returned NaN for {np.isnan(numbers).sum()} pairs")
     return numbers
@@ -242,7 +251,9 @@ def preferences_of(
     def of_one(order: OwnOrder) -> Callable[[Ints, Ints], Bools]:
         def prefer(x: Ints, y: Ints) -> Bools:
             pairs, others = (left[first[x]], right[second[x]]), (left[first[y]], right[second[y]])
-            answer = np.asarray(order.at_least_as_good(pairs, others))
+            answer = as_array(
+                f"what the function of {order!r} returned", order.at_least_as_good(pairs, others)
+            )
             if answer.shape != (len(x),) or answer.dtype.kind != "b":
                 raise ArgumentError(
                     f"the function of {order!r} must return {len(x)} booleans, "

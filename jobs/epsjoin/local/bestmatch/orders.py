@@ -99,8 +99,8 @@ class Own:
     Parameters
     ----------
     value : function of the left and the right rows of k pairs, (k, d) float64 each, not to be modified;
-        returns (k,) numbers, none of which is NaN. It must give a pair the same value whatever other pairs
-        are asked for with it.
+        returns (k,) numbers that float64 can hold, none of which is NaN. It must give a pair the same value
+        whatever other pairs are asked for with it.
 
     Examples
     --------
@@ -112,6 +112,9 @@ class Own:
     """
 
     value: Callable[[Floats, Floats], ArrayLike]
+
+    def __post_init__(self) -> None:
+        _check_function("value of Own", self.value)
 
 
 @dataclass(frozen=True)
@@ -167,6 +170,14 @@ class OwnOrder:
     """
 
     at_least_as_good: Callable[[PairRows, PairRows], npt.ArrayLike]
+
+    def __post_init__(self) -> None:
+        _check_function("at_least_as_good of OwnOrder", self.at_least_as_good)
+
+
+def _check_function(name: str, given: object) -> None:
+    if not callable(given):
+        raise ArgumentError(f"{name} must be a function of pairs, not {given!r}")
 
 
 Order = Closest | Own | Subset | OwnOrder

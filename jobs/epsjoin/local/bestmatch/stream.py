@@ -291,11 +291,13 @@ class BestmatchStream(Generic[Answer]):
             rows = np.array([[value]])
             check_kinds("a punctuation", kind_of(rows), "the rows before", self._kind)
             try:
-                return float(check_rows("a punctuation", rows)[0, 0])
+                number = float(check_rows("a punctuation", rows)[0, 0])
             except ArgumentError:
                 raise ArgumentError(
                     f"a punctuation must be a time that float64 holds in seconds, not {value!r}"
                 ) from None
+            self._kind = self._kind or kind_of(rows)  # rows that are numbers have no time
+            return number
         number = as_number(value)
         if math.isnan(number):
             raise ArgumentError(f"a punctuation must be a number or a time, not {value!r}")
