@@ -143,6 +143,17 @@ def test_kind_of_ones_own__that_answers_in_another_shape_is_refused():
         next(progressive_join(POINTS, on=NearInColumns(EPS), memory="2MB"))
 
 
+@pytest.mark.parametrize("method", ["key", "expire"])
+@pytest.mark.parametrize(
+    "given", [lambda n: np.full(n, np.nan), lambda n: ["a"] * n, lambda _: 1.0, lambda n: np.ones(n + 1)]
+)
+def test_own_kinds__of_which_a_key_is_no_number_are_refused(method, given):
+    """Rows whose keys are NaN would meet nobody, and nobody would know."""
+    wrong = type("Wrong", (Near,), {method: lambda _, values, *__: given(len(values))})
+    with pytest.raises(ArgumentError, match=f"Wrong.{method} must return a number, and not NaN, for each of"):
+        list(progressive_join([[1.0], [1.0], [1.0]], on=wrong(0.5)))
+
+
 class NearBySlots(Near):
     """A kind whose number is in a slot."""
 

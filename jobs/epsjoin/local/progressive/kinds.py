@@ -206,7 +206,8 @@ class JoinKind(JoinCondition, SweepKind):
     def keyed(self, values: Values, ids: Ints) -> Keyed:
         """See :class:`SweepKind`; one row each."""
         del ids
-        return Keyed(np.arange(len(values)), self.key(values), np.empty(0, np.int64))
+        key = self._check_keys("key", self.key(values), len(values))
+        return Keyed(np.arange(len(values)), key, np.empty(0, np.int64))
 
     def new_area(self, counters: dict[str, Any], two_tables: bool) -> KindArea:
         """See :class:`SweepKind`."""
@@ -214,7 +215,17 @@ class JoinKind(JoinCondition, SweepKind):
 
     def expire_of(self, rows: SweepRows) -> Keys:
         """See :class:`~epsjoin.local.progressive.sweep_areas.Decides`."""
-        return self.expire(rows.values, rows.is_right)
+        return self._check_keys("expire", self.expire(rows.values, rows.is_right), rows.n)
+
+    def _check_keys(self, method: str, given: object, n: int) -> Keys:
+        """Check what a method returned: rows of a key that is NaN, say, would never meet."""
+        keys = np.asarray(given)
+        if keys.shape != (n,) or keys.dtype.kind not in "biuf" or np.isnan(keys).any():
+            raise ArgumentError(
+                f"{type(self).__name__}.{method} must return a number, and not NaN, for each of {n} rows, "
+                f"not {keys.dtype} of the shape {keys.shape}"
+            )
+        return keys
 
     def meet(self, rows: SweepRows, first: Ints, second: Ints) -> Floats:
         """See :class:`~epsjoin.local.progressive.sweep_areas.Decides`."""
