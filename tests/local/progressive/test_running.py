@@ -17,7 +17,10 @@ from epsjoin.local.progressive.running import (
     from_merge,
     from_runs,
     student,
+    variance_of_some,
 )
+from epsjoin.local.progressive.similarity import Similarity
+from epsjoin.progressive.join import progressive_join
 
 
 def test_from_runs__scales_pairs_by_combinations_that_have_met():
@@ -44,6 +47,53 @@ def test_from_merge__is_c_above_over_below_and_nothing_at_the_end():
     assert half > 0.0
     assert from_merge(z, z, 120.0, np.array([80.0, 80.0, 80.0]))[0] == 0.0
     assert math.isnan(from_merge(z, np.zeros(3), 0.0, np.zeros(3))[0])
+
+
+def test_from_merge__of_nothing_found_is_no_certainty():
+    z, w = np.array([10.0, 12.0, 8.0]), np.array([1.0, 1.0, 1.0])
+    rest, half = from_merge(z, w, 0.0, np.zeros(3))
+    assert rest == 0.0
+    assert half > 9.0  # by 27 more pairs of the runs: one for three is as likely as not
+
+
+@pytest.mark.parametrize("sizes", [[100] * 6, [300, *[30] * 10]], ids=["equal parts", "a large part"])
+def test_variance_of_some__is_that_of_many_random_divisions(sizes):
+    random = np.random.default_rng(5)
+    weight = np.where(random.random(600) < 0.1, 0.5, 0.05)  # a tenth of the rows has most neighbours
+    is_pair = np.triu(random.random((600, 600)) < np.outer(weight, weight), 1)
+    is_pair |= is_pair.T
+    ends = np.cumsum(sizes)
+    counts, expected = [], []
+    for _ in range(400):
+        parts = np.split(random.permutation(600), ends[:-1])
+        runs = []
+        for part in parts:
+            degree = is_pair[np.ix_(part, part)].sum(axis=1)
+            runs.append(RunPairs(degree.sum() / 2, math.comb(len(part), 2), len(part) * degree.var(ddof=1)))
+        counts.append(sum(run.pairs for run in runs))
+        met = [run.combinations for run in runs]
+        expected.append(variance_of_some(counts[-1], runs, met, math.comb(600, 2)))
+    assert np.mean(expected) == pytest.approx(np.var(counts), rel=0.2)
+
+
+def test_estimate__of_merges_before_the_last_one_holds_the_truth(monkeypatch):
+    """What is sorted and merged by then is a part of the rows, which tells of all of them with an error."""
+    monkeypatch.setattr("epsjoin.local.progressive.sizes.BUFFER_BYTES", 4000)
+    holds = []
+    for seed in range(10):
+        random = np.random.default_rng(seed)
+        points = np.concatenate((random.normal(0.0, 0.02, (500, 2)), random.random((900, 2))))
+        table = random.permutation(points)
+        latest = {}  # of each merge
+        with progressive_join(table, on=Similarity(0.008), memory=60_000) as found:
+            for batch in found:
+                if batch.phase == "merges":
+                    latest[found.counters["merges"]] = batch.estimate
+        true = found.estimate.pairs
+        del latest[max(latest)]
+        holds += [each.low <= true <= each.high for each in latest.values() if each.low is not None]
+    assert len(holds) >= 50
+    assert np.mean(holds) >= 0.93
 
 
 def test_tails__are_those_of_scipy():

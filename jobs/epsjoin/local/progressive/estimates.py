@@ -7,10 +7,12 @@ them holds when.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
+from epsjoin.local.plan.expected import NORMAL_95
 from epsjoin.local.progressive.kinds import SweepKind
 from epsjoin.local.progressive.known import KnownRun, MergeProgress, RunCount
 from epsjoin.local.progressive.rows import Keys, SweepRows, concat
@@ -21,6 +23,7 @@ from epsjoin.local.progressive.running import (
     RunPairs,
     combinations,
     from_runs,
+    variance_of_some,
 )
 from epsjoin.local.progressive.spill import SortedRun
 from epsjoin.local.progressive.tables import Tables, sorted_by_key
@@ -102,12 +105,14 @@ class Estimates:
         if not is_last:
             of_others = [self.known[run.name].pairs for run in others]
             n_left, n_right = (sum(run.rows[side] for run in runs) for side in (0, 1))
-            met = combinations((n_left, n_right), self._tables.two) + sum(
-                run.combinations for run in of_others
-            )
-            scale = everything / met
-            here = (here + sum(run.pairs for run in of_others)) * scale
-            half = None if half is None else half * scale
+            met = [combinations((n_left, n_right), self._tables.two), *(r.combinations for r in of_others)]
+            scale = everything / sum(met)
+            here += sum(run.pairs for run in of_others)
+            if half is not None:  # what these runs have, and what they tell of the others
+                of_runs = [*(self.known[run.name].pairs for run in runs), *of_others]
+                variance = variance_of_some(here, of_runs, met, everything)
+                half = scale * math.sqrt(half**2 + NORMAL_95**2 * variance)
+            here *= scale
             if not self.order.is_random:
                 half, note = None, "interval in the last merge"
         known = float(pairs)

@@ -133,9 +133,37 @@ def from_merge(z: Floats, w: Floats, c: float, c_of: Floats) -> tuple[float, flo
         return rest, None
     left_out = (c - c_of) * (above - (z - w)) / without * q / (q - 2.0)
     variance = (q - 1.0) / q * float(((left_out - left_out.mean()) ** 2).sum())
-    # the rest is a count, and so is what it is estimated from: never surer than of independent pairs
-    variance = max(variance, (c / below) ** 2 * (above + 2.0)) + rest * (1.0 + above / below)
+    # the rest is a count, and so is what it is estimated from: never surer than of independent pairs, of
+    # which one more may have been found, so that none is no certainty
+    rate = (c + 1.0) / below
+    variance = max(variance, rate**2 * (above + 2.0)) + rate * above * (1.0 + above / below)
     return rest, student(q - 1) * math.sqrt(variance)
+
+
+def variance_of_some(pairs: float, runs: list[RunPairs], met: list[float], everything: float) -> float:
+    """Compute the variance of the pairs of some combinations of rows, whose rows are random parts of all.
+
+    Parameters
+    ----------
+    pairs : their number, or an estimate of it.
+    runs : the runs that the parts consist of.
+    met : combinations of each part, all of whose rows have met.
+    everything : combinations of all rows.
+
+    Notes
+    -----
+    A part with a fraction s of the rows has s² of the combinations. A row in it finds about s of its
+    neighbours there, so that a row of many counts more in a large part than in a small one: the variance of
+    that is the sum of the squared differences of degrees, times the variance of s over the rows, which is 0
+    where all parts are as large. The runs tell the former, less what the chance of a count makes of it. The
+    rest is that of a count without those that are known.
+    """
+    share, of_runs = (np.sqrt(np.array(each) / everything) for each in (met, [r.combinations for r in runs]))
+    differing = sum(max(0.0, run.variance - 2.0 * run.pairs) for run in runs)
+    differing /= float((of_runs**3).sum()) or 1.0  # of single rows there are no degrees
+    known = float((share**2).sum())
+    spread = max(0.0, float((share**3).sum()) - known**2)
+    return pairs * max(0.0, 1.0 - known) + differing * spread
 
 
 def student(freedom: int) -> float:
