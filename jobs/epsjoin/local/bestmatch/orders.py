@@ -102,6 +102,11 @@ class Own:
         returns (k,) numbers that float64 can hold, none of which is NaN. It must give a pair the same value
         whatever other pairs are asked for with it.
 
+    Raises
+    ------
+    ArgumentError
+        ``value`` is no function.
+
     Examples
     --------
     >>> from epsjoin import bestmatch_join
@@ -149,6 +154,11 @@ class OwnOrder:
     at_least_as_good : function of k pairs and of k other pairs, each a tuple of their left and right rows,
         (k, d) float64 each, not to be modified; returns (k,) bool: whether each pair is at least as good as
         the other one. Two pairs are incomparable where neither is. The order must be transitive.
+
+    Raises
+    ------
+    ArgumentError
+        ``at_least_as_good`` is no function.
 
     Notes
     -----
