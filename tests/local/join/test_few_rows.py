@@ -163,6 +163,28 @@ def test_few_rows__of_one_kind_at_a_regular_distance_are_not_taken_for_all(perio
 
 
 @pytest.mark.parametrize("metric", ["euclidean", MINKOWSKI, "haversine"], ids=str)
+@pytest.mark.parametrize("sizes", [(700, 0), (300, 500), (500, 300)])
+@pytest.mark.parametrize(("eps", "are_most"), [(0.6, True), (0.05, False)])
+def test_few_rows__are_compared_in_their_order_where_an_axis_leaves_out_less_than_half(
+    metric, sizes, eps, are_most
+):
+    points, counters = np.random.default_rng(0).random((sum(sizes), 2)), {}
+    tables = (points[: sizes[0]], points[sizes[0] :]) if sizes[1] else (points,)
+    find = join if sizes[1] else self_join
+    eps *= 100.0 if metric == "haversine" else 1.0  # some hundredths of a degree
+    found = find(*tables, eps, metric, counters=counters)
+    same(found, swept(find, *tables, eps, metric))
+    n_pairs = sizes[0] * sizes[1] or sizes[0] * (sizes[0] - 1) // 2
+    assert (counters["candidates"] == n_pairs) == are_most
+    assert are_most or counters["candidates"] < n_pairs / 2
+
+
+def test_join__of_few_rows_that_lie_in_their_order_with_others_that_do_not():
+    queries, points = np.arange(100.0)[:, None], np.random.default_rng(0).random((2000, 1)) * 100.0
+    same(join(queries, points, 0.4), swept(join, queries, points, 0.4))
+
+
+@pytest.mark.parametrize("metric", ["euclidean", MINKOWSKI, "haversine"], ids=str)
 def test_semi_join__of_few_rows_ends_with_the_first_partner(metric):
     points, counters = np.random.default_rng(0).random((500, 2)), {}
     for right in (None, points[:250] + 1e-9):

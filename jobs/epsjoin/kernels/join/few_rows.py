@@ -138,7 +138,10 @@ def join_few(
             block.left[k], block.right[k] = (row, other) if is_first else (other, row)
     left, right, distance = np.empty(found, np.int64), np.empty(found, np.int64), np.empty(found)
     pairs = Block(block.left[:found], block.right[:found], block.distance[:found])
-    sort_by_rows(n_queries if is_left else n, pairs, Block(left, right, distance))
+    if _are_sorted(pairs):
+        left[:], right[:], distance[:] = pairs.left, pairs.right, pairs.distance
+    else:
+        sort_by_rows(n_queries if is_left else n, pairs, Block(left, right, distance))
     if decision.metric == EUCLIDEAN:
         for i in range(found):
             distance[i] = np.sqrt(distance[i])
@@ -242,6 +245,16 @@ def _decide(
 @njit
 def _make_block(size: int) -> Block:
     return Block(np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size))
+
+
+@njit
+def _are_sorted(pairs: Block) -> bool:
+    """Whether pairs are in the order of both rows: that ends where they are not, mostly after a few."""
+    for i in range(1, pairs.left.size):
+        before, left = pairs.left[i - 1], pairs.left[i]
+        if left < before or (left == before and pairs.right[i] < pairs.right[i - 1]):
+            return False
+    return True
 
 
 @njit

@@ -29,6 +29,8 @@ _MAX_ORDERED = 1 << 12
 """Maximum number of rows that are put in order: a sweep has a grid, too."""
 _COMPARED_PAIRS, _COMPARED_PER_ROW = 20_000, 32
 """Number of pairs of rows, in all and for each row, up to which all are compared: that takes no order."""
+_DENSE = 0.5
+"""Fraction of all pairs that are compared from which on all are: they need not be sorted then."""
 _SAMPLED = np.arange(64) * 2_654_435_761
 """Numbers, modulo that of all, of rows that show which axis tells most of them apart. By a prime: rows of one
 kind may come at any regular distance."""
@@ -83,7 +85,8 @@ class FewRows(NamedTuple):
         n, d = points.shape
         n_pairs = n * n // 2 if is_one else n_left * (n - n_left)
         is_ordered = n_pairs > max(_COMPARED_PAIRS, _COMPARED_PER_ROW * n)
-        if n_pairs * (_WORK_PER_CANDIDATE + d) > _MAX_WORK and (n > _MAX_ORDERED or not is_ordered):
+        work = _WORK_PER_CANDIDATE + d
+        if n_pairs * work > _MAX_WORK and (n > _MAX_ORDERED or not is_ordered):
             return None
         decision, embedded = metric.decision(eps), points
         near = Near(decision.metric, decision.bound)
@@ -101,12 +104,14 @@ class FewRows(NamedTuple):
             of_first, of_second = (np.argsort(place[each], kind=kind) for each in (first, second))
             along = place[first][of_first], place[second][of_second]
             windows, compared = find_windows(*along, reach, is_ahead)
-        else:
+            is_dense = compared >= _DENSE * n_pairs and n_pairs * work <= _MAX_WORK
+            is_ordered = both_ways or of_left or not is_dense
+        if not is_ordered:
             of_first, of_second = (np.arange(each.stop - each.start) for each in (first, second))
             begin = of_first + 1 if is_ahead else np.zeros(len(of_first), np.int64)
             windows = Windows(begin, np.full(len(begin), len(of_second)))
             compared = n * (n - 1) // 2 if is_ahead else len(of_first) * len(of_second)
-        if compared * (_WORK_PER_CANDIDATE + d) > _MAX_WORK:
+        if compared * work > _MAX_WORK:
             return None
         queries = Line(points[first], embedded[first], of_first)
         others = queries if is_one else Line(points[second], embedded[second], of_second)
