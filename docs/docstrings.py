@@ -8,7 +8,7 @@ import textwrap
 from typing import Any, NamedTuple
 
 _UNDERLINE = re.compile(r"-{3,}$")
-_TERM = re.compile(r"^(?P<names>\*{0,2}\w+(, \*{0,2}\w+)*) :( (?P<text>.*))?$")
+_TERM = re.compile(r"^(?P<names>\*{0,2}[\w.]+(, \*{0,2}[\w.]+)*) :( (?P<text>.*))?$")
 
 
 class Entry(NamedTuple):

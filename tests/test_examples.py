@@ -116,6 +116,12 @@ def test_page__of_a_docstring() -> None:
         ------
         ArgumentError, BudgetError
             Never.
+
+        See Also
+        --------
+        epsjoin.join : the same of two.
+        epsjoin.spark.dbscan, degree : of frames,
+            and of rows.
         """
         return 0
 
@@ -127,7 +133,9 @@ def test_page__of_a_docstring() -> None:
         "Show a `name` \\* 2.\n\n\n\n**Parameters**\n\n"
         "- `points`, `eps`: (n,) at `a <= b`,\n  as :func:`epsjoin.self_join` has them.\n\n"
         "**Returns**\n\n- (n,) int64, in the order of\n  the points.\n\n"
-        "**Raises**\n\n- `ArgumentError`, `BudgetError`: Never.\n"
+        "**Raises**\n\n- `ArgumentError`, `BudgetError`: Never.\n\n"
+        "**See Also**\n\n- :func:`epsjoin.join`: the same of two.\n"
+        "- :func:`epsjoin.spark.dbscan`, :func:`degree`: of frames,\nand of rows.\n"
     )
 
 
