@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from epsjoin import errors
+from epsjoin.commands import cli
 from epsjoin.contracts.load_source import load_source
 
 REPO = Path(__file__).resolve().parents[1]
@@ -62,6 +64,18 @@ def test_operate__says_what_every_exit_code_means() -> None:
     text = (REPO / "docs" / "operate.md").read_text(encoding="utf-8")
     listed = re.findall(r"^\| (\d+)[ ,]", text, re.MULTILINE)
     assert sorted(map(int, listed)) == sorted({0, errors.INTERRUPTED, errors.CLOSED_PIPE} | codes)
+
+
+@pytest.mark.parametrize("command", ["estimate", "diff"])
+def test_commands__print_what_stands_below_them(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(REPO)
+    start = f"$ bin/epsjoin {command} "
+    [block] = [b for b in blocks(REPO / "docs" / "commands.md", "") if b.startswith(start)]
+    typed, _, shown = block.replace("\\\n", " ").removeprefix("$ bin/epsjoin ").partition("\n")
+    assert cli.main(shlex.split(typed)) == 0
+    assert capsys.readouterr().out.rstrip("\n") == shown.rstrip("\n")
 
 
 ADD = REPO / "docs" / "add-a-data-set.md"
