@@ -121,6 +121,12 @@ def test_draft__gives_every_column_a_name_that_a_contract_can_have(tmp_path: Pat
             DataRefusedError,
             "no column holds numbers.*; its fields seem to be separated by tabs, and must be by commas",
         ),
+        (
+            "documents.json",
+            b'{"k": "a", "spec": null}\n{"k": "b", "spec": {"x": [1]}}\n',
+            DataRefusedError,
+            r"'spec' is left out: its values are objects, such as .*'x'.*; to compare .* metric: tree_edit",
+        ),
         ("array.json", b"[\n{}]\n", DataRefusedError, "an array begins here; each line must be one object"),
         ("cut.csv", b"x,y\n1,2\n3", DataRefusedError, "the file ends within this record"),
         ("broken.parquet", b"PAR1", DataRefusedError, "not a Parquet file"),

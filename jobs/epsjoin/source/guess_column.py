@@ -132,6 +132,13 @@ class ColumnValues:
         guess = Guess(name, n_missing=self._n_missing)
         if kinds["list"]:
             return self._conclude_lists(guess)
+        if kinds["object"]:
+            example = self._examples["object"]
+            return replace(
+                guess,
+                unusable=f"its values are objects, such as {example!r}; to compare them as documents takes a "
+                "contract with metric: tree_edit (docs/source-contract.md#documents)",
+            )
         if kinds["other"]:
             example = self._examples["other"]
             return replace(guess, unusable=f"a contract knows no type for its values, such as {example!r}")
@@ -227,7 +234,7 @@ def _classify_text(text: str) -> tuple[str, Any]:
 def _classify_value(value: Any) -> tuple[str, Any]:
     """The first of the types that a value of JSON or Parquet is one of, and the value; ``other``: of none.
 
-    Of a list of numbers it is the length.
+    Of a list of numbers it is the length. ``object`` is a type in contracts of documents only.
     """
     if isinstance(value, bool):
         return "boolean", value
@@ -251,7 +258,7 @@ def _classify_value(value: Any) -> tuple[str, Any]:
         return (kind, value) if kind in ("date", "timestamp") else ("string", value)
     if isinstance(value, list) and value and all(_classify_value(each)[0] in _NUMERIC for each in value):
         return "list", len(value)
-    return "other", None
+    return ("object" if isinstance(value, dict) else "other"), None
 
 
 def _is_date(text: str, form: str) -> bool:
