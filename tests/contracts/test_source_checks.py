@@ -182,7 +182,8 @@ def windowed(value: object) -> dict[str, Any]:
             r"broken\.odcs\.yaml: defaults: unknown parameter 'min_ptss'",
         ),
         (where("latitude > 0"), "there is no column latitude; it may"),
-        (where("lat > 'a'"), "no kernel matching input types"),
+        (where("lat > 'a'"), "is not understood: lat > 'a' is not for number and string; it may"),
+        (where("NOT lat"), "is not understood: NOT lat is not for number; it may"),
         (where("lat"), "it is no condition on a record: lat"),
         (where(7), "where must be a condition in SQL, not 7"),
         (

@@ -65,6 +65,14 @@ A time is in seconds since midnight, an object the text of its JSON.
 """
 
 
+_NAMES = {kind: name for name, kind in SOURCE_TYPES.items() if name not in ("time", "object")}
+"""What a contract calls the types of Arrow."""
+
+
+class WrongTypesError(pa.ArrowNotImplementedError):
+    """The operands are of types that cannot be compared or added; the text says which."""
+
+
 class UnknownFormError(Exception):
     """A text that is no condition, or has a form of SQL that is not understood here; the text says which."""
 
@@ -148,10 +156,18 @@ def evaluate(tree: exp.Expr, column: Callable[[str], Values]) -> Values:
             ends = exp.GTE(this=this, expression=low), exp.LTE(this=this, expression=high)
             return evaluate(exp.And(this=ends[0], expression=ends[1]), column)
         case exp.Unary(this=operand) | exp.IsNan(this=operand) if type(tree) in _FUNCTIONS:
-            return _FUNCTIONS[type(tree)](evaluate(operand, column))
+            return _apply(tree, evaluate(operand, column))
         case exp.Binary(this=left, expression=right) if type(tree) in _FUNCTIONS:
-            return _FUNCTIONS[type(tree)](*_of_one_type(evaluate(left, column), evaluate(right, column)))
+            return _apply(tree, *_of_one_type(evaluate(left, column), evaluate(right, column)))
     return column(column_name(tree))
+
+
+def _apply(tree: exp.Condition, *operands: Values) -> Values:
+    try:
+        return _FUNCTIONS[type(tree)](*operands)
+    except pa.ArrowNotImplementedError as error:  # its text names a kernel
+        kinds = " and ".join(_NAMES.get(each.type, str(each.type)) for each in operands)
+        raise WrongTypesError(f"{tree.sql(Spark4)} is not for {kinds}") from error
 
 
 def _scalar_of(value: object) -> pa.Scalar:
