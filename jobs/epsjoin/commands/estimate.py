@@ -55,6 +55,7 @@ class Sample:
         missing, or which are bad.
     first_bad : what is wrong with the first bad row; empty if there is none.
     metric, unit : the metric and the unit of its distances, "" if there is none.
+    metric_name : what people call the metric: of documents, whose points have another one, that of documents.
     params : parameters of the join; those that no argument sets have their defaults.
     run : the run whose points these are; ``None``: they are those of files.
     right : (m, d) float64, the sample of the right table of a join of two; ``None``: one table with itself.
@@ -73,6 +74,7 @@ class Sample:
     right: NDArray[np.float64] | None = None
     n_right: int = 0
     first_bad: str = ""
+    metric_name: str = ""
 
     def expectation(self, fit: EpsilonFit | None) -> Expectation:
         """What the jobs expect of these points, too."""
@@ -245,7 +247,7 @@ def _sample_lake(arguments: argparse.Namespace) -> Sample:
     ids, points = sample_stored(lake, run, params.sample_rows, params.seed)
     n_rows = slices.count_rows(lake, Slice("points", run))
     metric, tables = get_metric(source.point_metric), Fingerprints(lake, run)
-    return Sample(ids, points, n_rows, 0, 0, metric, source.unit, params, tables)
+    return Sample(ids, points, n_rows, 0, 0, metric, source.unit, params, tables, metric_name=source.metric)
 
 
 def _fit(sample: Sample) -> tuple[EpsilonFit | None, str | None]:
@@ -309,7 +311,7 @@ def _predict(
         rows_bad=sample.n_bad,
         first_bad=sample.first_bad,
         sample_rows=len(sample.points),
-        metric=sample.metric.name,
+        metric=sample.metric_name or sample.metric.name,
         unit=sample.unit,
         eps=eps,
         exponent=None if fit is None else fit.exponent,

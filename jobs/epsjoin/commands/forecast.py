@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from epsjoin.console import counted
+from epsjoin.contracts import trees
 from epsjoin.report import words
 
 TIME_UNITS = (("seconds", 1.0, 60.0), ("minutes", 60.0, 3600.0), ("hours", 3600.0, 86400.0))
@@ -26,7 +27,8 @@ class Forecast:
     metric, unit, eps : the metric, the unit of its distances, the distance threshold.
     exponent, exponent_low, exponent_high : exponent of the power law of pair counts, with its 95 % interval.
     note : the reason why there is no power law.
-    pairs, pairs_low, pairs_high, neighbours : see :class:`epsjoin.local.epsilon.estimate.Estimate`.
+    pairs, pairs_low, pairs_high, neighbours : see :class:`epsjoin.local.epsilon.estimate.Estimate`; of
+        documents those of their points, an upper bound.
     parts, replicas, candidates, seconds_on_one_core : see :class:`epsjoin.local.plan.join_plan.JoinPlan`;
         replicas are rows per point.
     join : of a run, whether its pairs follow from those of an earlier one, or why not.
@@ -113,7 +115,9 @@ def _describe_join(forecast: Forecast, eps: float, allowed_pairs: int) -> Iterat
     pairs, low, high = map(words.count, (forecast.pairs, forecast.pairs_low, forecast.pairs_high))
     yield "eps", f"{words.measure(eps, forecast.unit, digits=6)} ({forecast.metric})"
     is_exact = forecast.pairs_low == forecast.pairs_high
-    yield "pairs", f"{pairs} (of all rows)" if is_exact else f"about {pairs} ({low} to {high})"
+    told = f"{pairs} (of all rows)" if is_exact else f"about {pairs} ({low} to {high})"
+    is_bound = forecast.metric == trees.METRIC
+    yield "pairs", f"{told}; at most, as candidates whose documents refine compares" if is_bound else told
     limit = forecast.max_pairs or allowed_pairs
     if (forecast.pairs_high or 0.0) > limit:
         perhaps = "" if (forecast.pairs_low or 0.0) > limit else "perhaps "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from epsjoin.commands import show
+from epsjoin.commands import cli, show
 from epsjoin.errors import ArgumentError, DataRefusedError, TableError
 from epsjoin.lake import delta_log, slices, targets, transactions
 from epsjoin.lake.fingerprints import Fingerprints
@@ -264,6 +265,20 @@ def test_show__of_documents_has_the_job_of_their_own_and_no_bins(done: Job, tmp_
     (first,) = [text for name, text in said if name == "top outliers"]
     assert first.startswith("1. ")
     assert "half" not in first
+
+
+def test_estimate__of_documents_says_that_its_pairs_are_those_of_points(
+    done: Job, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = done.lake
+    of = ["--lake", lake.uri, "--dataset", lake.source.name, "--run", done.run]
+    assert cli.main(["estimate", *of, "--contracts", str(lake.contracts)]) == 0
+    said = capsys.readouterr().out
+    n_candidates = slices.count_rows(lake, Slice("candidates", done.run))
+    assert re.search(
+        rf"pairs +{n_candidates:,} \(of all rows\); at most, as candidates whose documents", said
+    )
+    assert "edits (tree_edit)" in said
 
 
 def n_leaves(tree: Tree) -> int:
