@@ -124,6 +124,14 @@ def test_verify__says_which_clusters_are_too_large_to_be_searched(
     assert said in capsys.readouterr().out
 
 
+def test_verify__asked_for_more_scores_than_there_are_points_computes_all_of_them(
+    done: Job, capsys: pytest.CaptureFixture[str]
+) -> None:
+    n_points = slices.count_rows(done.lake, Slice("points", RUN))
+    assert verify_tables(done, replace(ONE_POINT, scores=10**9))["scores_checked"] == n_points
+    assert "verify: the scores of" not in capsys.readouterr().out
+
+
 def test_verify__computes_fewer_scores_where_the_driver_can_hold_no_more_neighbours(
     done: Job, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

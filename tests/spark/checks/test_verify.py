@@ -337,6 +337,19 @@ def test_verify__checks_fewer_points_where_they_have_too_many_neighbours(
     assert "points have 3 neighbours, so 11 are checked, not 50" in capsys.readouterr().out
 
 
+def test_verify__asked_for_more_points_than_there_are_checks_all_of_them(
+    lake: RightLake, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verify, "MAX_NEIGHBOURS", 20_000)
+    job, _ = lake
+    n_points = slices.count_rows(job.lake, Slice("points", RUN))
+    counters = verify_tables(job, Request(points=1_000_000, cells=2))
+    assert counters["points_checked"] == n_points
+    said = capsys.readouterr().out
+    assert f"verify: {n_points} random points and 2 of" in said
+    assert "not 1,000,000" not in said
+
+
 @pytest.mark.parametrize("n_scores", [0, 5000])
 def test_verify__of_fewer_points_takes_as_many_scores_as_were_asked_for(
     monkeypatch: pytest.MonkeyPatch, n_scores: int

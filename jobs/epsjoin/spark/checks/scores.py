@@ -61,6 +61,7 @@ def compare_random_scores(
     The number of points whose factors were compared, and whether all files could be read.
     """
     k, before = job.params.n_neighbours, faults.total
+    n_scores = min(n_scores, n_points)
     n_scores = _limit_scores(n_scores, k, len(files_of(job, "points"))) if k < n_points else 0
     ids, points = sample_stored(job.lake, job.run, n_scores, seed)
     near = _find_nearest(job, ids, points, k, faults) if len(ids) else no_pairs()

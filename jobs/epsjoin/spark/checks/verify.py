@@ -238,6 +238,7 @@ def _compare_versions(job: Job, tables: _Tables) -> Iterator[str]:
 
 def _limit_request(request: Request, n_points: int, n_pairs: int) -> tuple[Request, int]:
     """Reduce the request, and the points per cell, if their neighbours would be too many for the driver."""
+    request = replace(request, points=min(request.points, max(1, n_points)))
     neighbours = (request.points + request.cells * MAX_POINTS_PER_CELL) * 2 * n_pairs / max(1, n_points)
     if neighbours <= MAX_NEIGHBOURS:
         return request, MAX_POINTS_PER_CELL
