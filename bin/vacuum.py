@@ -15,6 +15,10 @@ MIN_DAYS = 7
 """Delta's own minimum."""
 
 
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def vacuum(lake: Path, hours: int) -> None:
     """Delete files older than ``hours`` that replaced slices and killed jobs have left, and say how many."""
     if not lake.is_dir():
@@ -25,7 +29,7 @@ def vacuum(lake: Path, hours: int) -> None:
         gone = table.vacuum(hours, dry_run=False, enforce_retention_duration=hours > 0, full=True)
         if DeltaTable(log.parent, version=version).count() != rows:
             raise RuntimeError(f"{log.parent} had {rows:,} rows before the vacuum and has others now")
-        print(f"{log.parent}: {len(gone)} files deleted, {rows:,} rows as before")
+        print(f"{log.parent}: {_counted(len(gone), 'file')} deleted, {_counted(rows, 'row')} as before")
 
 
 def main() -> None:

@@ -122,7 +122,7 @@ def test_vacuum__deletes_what_is_old_and_no_row(
         file.write_text(re.sub(r'(?<="deletionTimestamp":)\d+', "1600000000000", text))
     command = [sys.executable, str(REPO / "bin" / "vacuum.py"), (tmp_path / "lake").as_uri()]
     done = subprocess.run([*command, "7"], capture_output=True, text=True, check=True)
-    assert "3 files deleted, 1 rows as before" in done.stdout
+    assert "3 files deleted, 1 row as before" in done.stdout
     assert not any(Path(file).exists() for file in replaced)
     assert {file.name for file in (table / "run=a").iterdir()} >= {"running.parquet"}
     assert DeltaTable(table).to_pyarrow_table()["id"].to_pylist() == [2]
@@ -136,7 +136,7 @@ def test_vacuum__deletes_what_is_old_and_no_row(
         assert says in done.stderr
     write_deltalake(table, pa.table({"id": [3], "run": ["a"]}), mode="overwrite", partition_by=["run"])
     done = subprocess.run([*command, "--now"], capture_output=True, text=True, check=True)
-    assert "1 rows as before" in done.stdout
+    assert "1 row as before" in done.stdout
     assert len(list((table / "run=a").iterdir())) == 1, "nothing that was replaced is left, however new"
     done = subprocess.run([*command[:2], "lake", "7"], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, ""), "a folder is one, too"

@@ -289,19 +289,35 @@ FEW = "choose eps by hand"
     [
         (np.empty((0, 2)), "at least two points, not 0; " + FEW),
         (np.zeros((1, 2)), "at least two points, not 1; " + FEW),
-        (np.zeros((5000, 2)), "no two different points were met among 5000 sampled; " + FEW),
+        (np.zeros((5000, 2)), "no two different points were met among 5,000 sampled; " + FEW),
         (
             np.arange(12.0).reshape(6, 2),
             "6 sampled points have too few pairs at different distances.*; " + FEW,
         ),
         (np.repeat([[0.0], [1.0]], 500, axis=0), "too few pairs at different distances.*; " + FEW),
+        (
+            np.arange(1200.0)[:, None] % 2,
+            r"the 1,200 sampled points have too few pairs .*\(360,000 pairs of different points within 1\); ",
+        ),
         (np.zeros(5), "shape"),
         (np.array([[1.0, 2.0], [1.0, math.nan]]), "points must be finite; row 1, column 1 is nan"),
         (np.array([[-math.inf], [1.0]]), "row 0, column 0 is -inf"),
         (np.array([["a"], ["b"]]), "points must be floats of at most 64 bits or integers"),
         (np.zeros((5, 0)), "d at least 1"),
     ],
-    ids=["none", "one", "equal", "six", "two values", "one-dimensional", "nan", "inf", "text", "no axis"],
+    ids=[
+        "none",
+        "one",
+        "equal",
+        "six",
+        "two values",
+        "many of two",
+        "one-dimensional",
+        "nan",
+        "inf",
+        "text",
+        "no axis",
+    ],
 )
 def test_degenerate_points__are_refused_in_one_sentence(points, says):
     with pytest.raises(ArgumentError, match=says):

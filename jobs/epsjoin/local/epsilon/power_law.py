@@ -209,8 +209,8 @@ def fit_power_law(curve: Curve, n_sample: int, n_pairs: int | None = None) -> Po
     law = fit_line(curve.radius, different, rest, usable)
     if law is None:
         raise ArgumentError(
-            f"the {n_sample} sampled points have too few pairs at different distances to fit a power law "
-            f"({different[-1]:.0f} pairs of different points within {curve.radius[-1]:.6g}); {BY_HAND}"
+            f"the {n_sample:,} sampled points have too few pairs at different distances to fit a power law "
+            f"({different[-1]:,.0f} pairs of different points within {curve.radius[-1]:.6g}); {BY_HAND}"
         )
     return law
 

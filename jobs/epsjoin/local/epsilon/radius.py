@@ -67,7 +67,7 @@ def choose_r_max(
     distance = paired_distances(metric.decision(math.inf), points, left, right)
     different = np.sort(distance[distance > 0])
     if not different.size:
-        raise ArgumentError(f"no two different points were met among {m} sampled; {BY_HAND}")
+        raise ArgumentError(f"no two different points were met among {m:,} sampled; {BY_HAND}")
     rows = _limit_rows(m, 1 - different.size / distance.size, target_pairs)
     r_max = _choose_radius(different, target_pairs / all_pairs(rows) * distance.size / different.size)
     _refuse_inexact(r_max, metric)
