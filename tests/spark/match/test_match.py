@@ -26,6 +26,7 @@ from epsjoin.spark.checks.verify import Request, verify_tables
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
 from epsjoin.spark.match import match
+from epsjoin.spark.match.sides import Sides, read_sides
 from epsjoin.spark.report.matches import gather_matches
 from tests.earthquakes import EXPECTED
 from tests.spark.match.catalogues import LEFT, RIGHT, copy_contracts, job_of, match_of, moved
@@ -150,6 +151,26 @@ def test_show__of_matches_counts_them_and_trend_says_why_there_is_none(whole: Jo
     for read in (trend.read_runs, clusters.read_runs):
         with pytest.raises(UnfitTableError, match="is matched with iscgem, so it has no clusters; "):
             read(whole.lake)
+
+
+@pytest.mark.parametrize("how", ["left", "right", "outer", "inner"])
+def test_match__counts_the_records_of_the_sides_that_are_asked(whole: Job, how: Any) -> None:
+    sides = read_sides(whole.lake, whole.run)
+    asked = replace(sides.match, how=how)
+    left, right = (
+        replace(side, is_asked=np.full(side.ids.size, how in (name, "outer")))
+        for name, side in (("left", sides.left), ("right", sides.right))
+    )
+    rows, counters = match.find_matches(Sides(asked, left, right), 10**9)
+    pairs = rows.filter(pc.and_(rows["left_id"].is_valid(), rows["right_id"].is_valid()))
+    told = []
+    for side, name, n in ((LEFT, "left", sides.left.ids.size), (RIGHT, "right", sides.right.ids.size)):
+        if how in (name, "outer") or (how, name) == ("inner", "left"):
+            n_matched = len(pc.unique(pairs[f"{name}_id"]))
+            told.append(f"{n:,} records of {side}, {n_matched:,} with a match")
+    told.append(f"{len(pairs):,} matches in all")
+    source = replace(whole.lake.source, match=asked)
+    assert match.describe(source, counters) == "; ".join(told)
 
 
 def test_report__draws_each_match_between_its_two_records(whole: Job) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import date
 from typing import Literal
 
@@ -10,6 +11,7 @@ import pyarrow as pa
 
 from epsjoin.console import counted, say
 from epsjoin.contracts.matches import Criterion, Match
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.contracts.times import run_after
 from epsjoin.errors import BudgetError, TableError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
@@ -59,11 +61,23 @@ def run(job: Job) -> dict[str, float]:
         lake = delta_log.pin_versions(job.lake, "match")
     else:
         raise TableError(f"the points of run {job.run} change all the time; run match again")
-    say(
-        f"match: {counted(counters['left_rows'], 'record')} of {lake.source.name}, "
-        f"{counters['matched']:,.0f} with a match, {counters['pairs']:,.0f} matches in all"
-    )
+    say(f"match: {describe(lake.source, counters)}")
     return counters
+
+
+def describe(source: SourceContract, counters: Mapping[str, float]) -> str:
+    """How many of the records that are asked for have a match, of either side with ``outer``."""
+    match = source.match
+    n_left, n_right, matched, unmatched = (
+        counters[name] for name in ("left_rows", "right_rows", "matched", "unmatched")
+    )
+    told = []
+    if match is None or match.how != "right":
+        told.append(f"{counted(n_left, 'record')} of {source.name}, {matched:,.0f} with a match")
+    if match is not None and match.how in ("right", "outer"):
+        lonely = unmatched - (n_left - matched if match.how == "outer" else 0.0)
+        told.append(f"{counted(n_right, 'record')} of {match.partner}, {n_right - lonely:,.0f} with a match")
+    return f"{'; '.join(told)}; {counted(counters['pairs'], 'match', 'matches')} in all"
 
 
 def _runs_that_read(lake: Lake, run: str) -> list[str]:
