@@ -149,6 +149,8 @@ def test_printed_definition__has_two_equal_distances_dominate_each_other() -> No
         ({"criteria": ["xy"]}, "a criterion must be .*, not 'xy'"),
         ({"criteria": [("x",)]}, r"a criterion must be .*, not \('x',\)"),
         ({"criteria": [(1, 1.0)]}, r"a criterion must be .*, not \(1, 1.0\)"),
+        ({"criteria": [("x", "y", "z", 1.0)]}, r"a criterion must be .*, not \('x', 'y', 'z', 1.0\)"),
+        ({"criteria": ("x", 1.0)}, "a criterion must be .*, not 'x'"),
         ({"left": 5}, "left must be the name of a table, or the parts of one, not 5"),
         ({"left": []}, r"left must be the name of a table, or the parts of one, not \[\]"),
         ({"right": ["lake", ""]}, "right must be the name of a table, or the parts of one"),
