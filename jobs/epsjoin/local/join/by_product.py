@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from epsjoin.kernels.join.projection import Projection
 from epsjoin.local.arguments import check_coordinates, check_dimensions
 from epsjoin.local.join.array_join import ArrayJoin, check_ids
+from epsjoin.local.join.few_rows import MAX_ORDERED
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.join.product_join import ProductJoin
 from epsjoin.local.metric import Metric
@@ -19,9 +20,6 @@ from epsjoin.local.plan.ways import Tables, are_few, choose_way
 from epsjoin.local.product.blas import one_thread
 from epsjoin.local.product.rows import FilterSpace
 from epsjoin.local.sweep.threads import in_ranges
-
-_MAX_FEW_ROWS = 1 << 12
-"""Maximum number of rows that may be joined in one call, which takes no plan."""
 
 
 def join_of_one(
@@ -109,7 +107,7 @@ def _choose(
     d = tables.left.shape[1]
     if are_few(tables):
         return sweep(None)
-    if d < MANY_DIMENSIONS and tables.n_rows <= _MAX_FEW_ROWS:
+    if d < MANY_DIMENSIONS and tables.n_rows <= MAX_ORDERED:  # of more, nothing is copied in vain
         swept = sweep(None)
         if swept.few_rows is not None:
             return swept

@@ -25,7 +25,7 @@ from epsjoin.local.sweep.sweeping import Counters, add_counts
 
 _MAX_WORK, _WORK_PER_CANDIDATE = 3 << 23, 24
 """Maximum work, beyond which a sweep is sooner; that of each candidate beside its coordinates."""
-_MAX_ORDERED = 1 << 12
+MAX_ORDERED = 1 << 12
 """Maximum number of rows that are put in order: a sweep has a grid, too."""
 _COMPARED_PAIRS, _COMPARED_PER_ROW = 20_000, 32
 """Number of pairs of rows, in all and for each row, up to which all are compared: that takes no order."""
@@ -86,7 +86,7 @@ class FewRows(NamedTuple):
         n_pairs = n * n // 2 if is_one else n_left * (n - n_left)
         is_ordered = n_pairs > max(_COMPARED_PAIRS, _COMPARED_PER_ROW * n)
         work = _WORK_PER_CANDIDATE + d
-        if n_pairs * work > _MAX_WORK and (n > _MAX_ORDERED or not is_ordered):
+        if n_pairs * work > _MAX_WORK and (n > MAX_ORDERED or not is_ordered):
             return None
         decision, embedded = metric.decision(eps), points
         near = Near(decision.metric, decision.bound)
