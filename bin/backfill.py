@@ -251,7 +251,7 @@ def _start_airflow(dag_id: str) -> Iterator[subprocess.Popen[bytes]]:
 def _is_healthy(url: str) -> bool:
     """Whether the API server answers; a task that starts earlier could not report to it."""
     try:
-        with urllib.request.urlopen(f"{url}/api/v2/version", timeout=5) as answer:  # noqa: S310 - our own
+        with urllib.request.urlopen(f"{url}/api/v2/version", timeout=5) as answer:  # noqa: S310  # our own
             return bool(answer.status == 200)
     except OSError:
         return False

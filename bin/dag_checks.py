@@ -18,7 +18,7 @@ from lake import AIRFLOW, TAG, check_lake_uri, find_lake_uri
 from run_params import name_unknown
 
 
-class Refusal(ValueError):  # noqa: N818 - the command is right to refuse
+class Refusal(ValueError):  # noqa: N818  # the command is right to refuse
     """One sentence that says what is wrong and what to do about it."""
 
 

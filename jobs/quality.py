@@ -27,7 +27,7 @@ def check(job: Job, stage: str) -> Mapping[str, float]:
                 from epsjoin.report.publish import publish  # with Matplotlib, which only a page needs
 
                 publish(job)
-            except Exception:  # noqa: BLE001 - broken tables may break the report; the refusal matters more
+            except Exception:  # noqa: BLE001  # broken tables may break the report; the refusal matters more
                 traceback.print_exc()
                 say("quality: there is no report of what was found; the table quality has it")
         raise

@@ -19,7 +19,7 @@ class ReportLink(BaseOperatorLink):
     name = "Report"
 
     # the parameters are those with which Airflow calls it
-    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002 - Airflow's
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:  # noqa: ARG002  # Airflow's
         """Return the tab's path on Airflow's server, which may lie below a path itself."""
         below = urlsplit(conf.get("api", "base_url", fallback="")).path.rstrip("/")
         return f"{below}/dags/{quote(ti_key.dag_id)}/runs/{quote(ti_key.run_id)}/plugin/epsjoin-report"

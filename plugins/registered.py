@@ -11,4 +11,4 @@ class RegisteredPlugin(AirflowPlugin):
     """The class that Airflow looks for."""
 
     name = "epsjoin"
-    timetables = [IntervalTimetable]  # noqa: RUF012 - the base's form
+    timetables = [IntervalTimetable]  # noqa: RUF012  # the base's form

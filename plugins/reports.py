@@ -45,8 +45,8 @@ class ReportsPlugin(AirflowPlugin):
     """The class that Airflow looks for; its hrefs are relative, because Airflow may lie below a path."""
 
     name = "epsjoin_reports"
-    fastapi_apps = [{"app": PagesWhenAsked(), "url_prefix": PREFIX, "name": "Reports of the runs"}]  # noqa: RUF012 - the base's form
-    external_views = [  # noqa: RUF012 - as above
+    fastapi_apps = [{"app": PagesWhenAsked(), "url_prefix": PREFIX, "name": "Reports of the runs"}]  # noqa: RUF012  # the base's form
+    external_views = [  # noqa: RUF012  # as above
         {
             "name": "Reports",
             "href": f"{PREFIX[1:]}/",

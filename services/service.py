@@ -46,7 +46,7 @@ SECRETS = {
 """File of every secret, and the variable that gives it: the password of the database, the key that encrypts
 stored connections, the keys that sign sessions and tokens, and the secret that the parts of Spark share."""
 
-ADMIN_PASSWORD = "EPSJOIN_ADMIN_PASSWORD"  # noqa: S105 - a name
+ADMIN_PASSWORD = "EPSJOIN_ADMIN_PASSWORD"  # noqa: S105  # a name
 """The variable with the password of ``admin``, which is written to Airflow's file of passwords."""
 
 DAEMON = {
@@ -59,7 +59,7 @@ DAEMON = {
 JOBS_OWN = ("PYTHONPATH", "PYTHONHOME", "NUMBA_CACHE_DIR", "SPARK_LOG_DIR", "SPARK_WORKER_DIR")
 
 
-class Refusal(Exception):  # noqa: N818 - the program is right to refuse
+class Refusal(Exception):  # noqa: N818  # the program is right to refuse
     """One sentence that says what is wrong and what to do about it."""
 
 
@@ -306,7 +306,7 @@ def main(arguments: list[str]) -> int:
     if name == "scheduler":
         wait_for_api_server(environment)
     os.umask(0o077 if name.startswith("spark-") else 0o027)
-    return os.execve(command[0], command, environment)  # noqa: S606 - the project's own scripts
+    return os.execve(command[0], command, environment)  # noqa: S606  # the project's own scripts
 
 
 if __name__ == "__main__":

@@ -311,7 +311,7 @@ def main(arguments: list[str]) -> int:
                 if words and not NEED_NO_DATABASE.intersection(words):
                     check_database(environment["EPSJOIN_DATABASE"])
                 service = str(REPOSITORY / "bin" / "service")
-                os.execve(service, [service, *arguments], environment)  # noqa: S606 - the project's own script
+                os.execve(service, [service, *arguments], environment)  # noqa: S606  # the project's own script
             case ["up" | "down" | "status" as word, *groups] if groups in ([], ["spark"]):
                 services = Services(folder, dict(os.environ), tuple(groups) or tuple(GROUPS))
                 if word == "status":

@@ -129,7 +129,7 @@ def test_import__of_a_metric_loads_no_join() -> None:
 
 def test_unknown_name__is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match=r"module 'epsjoin' has no attribute 'selfjoin'"):
-        epsjoin.selfjoin  # noqa: B018 - looking it up is the test
+        epsjoin.selfjoin  # noqa: B018  # looking it up is the test
 
 
 def test_typed__says_so() -> None:

@@ -77,7 +77,7 @@ _KINDS = (
 
 def _polars_to_arrow(ids: Any) -> Any:
     with needing_extra("a frame of pandas or Arrow with such ids of polars"):
-        import pyarrow  # noqa: F401 - so that polars does not say in its own words that it is missing
+        import pyarrow  # noqa: F401  # so that polars does not say in its own words that it is missing
     return ids.to_arrow()
 
 

@@ -323,7 +323,7 @@ def test_states__wait_until_supervisord_has_seen_what_died(
         looks = iter([("RUNNING", died.pid), ("RUNNING", died.pid), ("STARTING", os.getpid())])
 
         class Procedures:
-            def getAllProcessInfo(self) -> list[dict[str, object]]:  # noqa: N802 - supervisord's name
+            def getAllProcessInfo(self) -> list[dict[str, object]]:  # noqa: N802  # supervisord's name
                 state, pid = next(looks)
                 return [{"name": "one", "statename": state, "pid": pid}]
 

@@ -72,7 +72,7 @@ def look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     list(batches)
     # not all of it: the cluster's secret is in there, too
     settings = {name: text for name, text in os.environ.items() if name.startswith(("NUMBA_", "OMP_"))}
-    folder = os.getcwd()  # noqa: PTH109 - as the worker has it
+    folder = os.getcwd()  # noqa: PTH109  # as the worker has it
     seen = {"folder": folder, "path": sys.path, "package": epsjoin.__file__, "settings": settings}
     yield pa.record_batch({"seen": [json.dumps(seen)]})
 

@@ -74,7 +74,7 @@ def replicate(
     level, what stops goes on along its axes up to the first cut that it crosses.
     """
     if rule is None:
-        rule = lambda level, crossed, *_: crossed <= k and level <= msl  # noqa: E731 - a rule like the caller's
+        rule = lambda level, crossed, *_: crossed <= k and level <= msl  # noqa: E731  # a rule like the caller's
     if decisions == "local":
         return _replicate_locally(box, low, width, levels, max_rows, rule)
     step = width / 2**80  # an upper half begins at the cut, so a lower half ends a step before it

@@ -339,4 +339,4 @@ def test_public_functions__are_not_hidden_by_files_of_steps() -> None:
     assert callable(epsjoin.spark.outliers)
     assert callable(epsjoin.spark.fit_epsilon)
     with pytest.raises(AttributeError, match=r"module 'epsjoin.spark' has no attribute 'nothing'"):
-        epsjoin.spark.nothing  # noqa: B018 - reading it is the test
+        epsjoin.spark.nothing  # noqa: B018  # reading it is the test

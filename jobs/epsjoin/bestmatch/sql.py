@@ -1,6 +1,6 @@
 """Best matches as one SQL query, for engines that hold the tables already."""
 
-# ruff: noqa: S608 - what a query is made of here are quoted names and numbers
+# ruff: noqa: S608  # what a query is made of here are quoted names and numbers
 
 from __future__ import annotations
 

@@ -242,7 +242,7 @@ def check_resources(lake: str) -> Iterator[Finding]:
         if folder is None:
             continue
         # where this user may not look, pathlib's own would raise
-        existing = next(parent for parent in (folder, *folder.parents) if os.path.exists(parent))  # noqa: PTH110 - as above
+        existing = next(parent for parent in (folder, *folder.parents) if os.path.exists(parent))  # noqa: PTH110  # as above
         free = shutil.disk_usage(existing).free
         text = f"{free / 1e9:.1f} GB free at {folder}"
         remedy = f"; jobs need {MIN_FREE_BYTES / 1e9:g} GB, make room" + (

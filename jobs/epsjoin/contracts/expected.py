@@ -57,7 +57,7 @@ def rules_of(contract: TableContract) -> list[Rule]:
     if not key:
         return list(contract.rules)
     names = ", ".join(f"`{name}`" for name in key)
-    counted = f"SELECT COUNT(*) AS n FROM ${{object}} GROUP BY {names}"  # noqa: S608 - names of a contract
-    duplicates = f"SELECT COALESCE(SUM(n), 0) FROM ({counted}) AS t WHERE n > 1"  # noqa: S608 - as above
+    counted = f"SELECT COUNT(*) AS n FROM ${{object}} GROUP BY {names}"  # noqa: S608  # names of a contract
+    duplicates = f"SELECT COALESCE(SUM(n), 0) FROM ({counted}) AS t WHERE n > 1"  # noqa: S608  # as above
     unique = Rule(f"rows differ in {', '.join(key)}", duplicates, 0.0, "error")
     return [unique, *contract.rules]

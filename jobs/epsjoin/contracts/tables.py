@@ -141,7 +141,7 @@ def _rules_of_match(match: Match) -> Iterator[Rule]:
     for side in ("left", "right"):
         yield Rule(
             f"no_best_match_of_a_{side}_record_is_beaten",
-            f"SELECT COUNT(*) FROM ${{object}} AS t JOIN ${{object}} AS o ON t.{side}_id = o.{side}_id "  # noqa: S608 - names of a contract
+            f"SELECT COUNT(*) FROM ${{object}} AS t JOIN ${{object}} AS o ON t.{side}_id = o.{side}_id "  # noqa: S608  # names of a contract
             f"WHERE t.best_for IN ('{side}', 'both') AND o.best_for <> 'nobody' AND {as_near} AND ({nearer})",
             0.0,
             "error",
@@ -149,7 +149,7 @@ def _rules_of_match(match: Match) -> Iterator[Rule]:
     for name in names:
         yield Rule(
             f"{name}_is_that_of_a_match",
-            f"SELECT COUNT(*) FROM ${{object}} WHERE best_for = 'nobody' AND {name} IS NOT NULL "  # noqa: S608 - as above
+            f"SELECT COUNT(*) FROM ${{object}} WHERE best_for = 'nobody' AND {name} IS NOT NULL "  # noqa: S608  # as above
             f"OR best_for <> 'nobody' AND {name} IS NULL",
             0.0,
             "error",

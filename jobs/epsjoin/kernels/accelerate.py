@@ -126,7 +126,7 @@ class _Files(IndexDataCacheFile):
 
 
 class _Place(CompileResultCacheImpl):
-    _locator_classes = [_Locator]  # noqa: RUF012 - numba's form; NUMBA_CACHE_LOCATOR_CLASSES names others
+    _locator_classes = [_Locator]  # noqa: RUF012  # numba's form; NUMBA_CACHE_LOCATOR_CLASSES names others
 
 
 class _Cache(FunctionCache):

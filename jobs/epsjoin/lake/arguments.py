@@ -71,7 +71,7 @@ def open_stored(arguments: argparse.Namespace) -> Lake:
     lake = open_lake(arguments)
     if lake.uri.startswith("file:"):
         folder = uris.filesystem_of(lake.uri)[1]
-        if not os.path.exists(folder) and _may_look(folder):  # noqa: PTH110 - of Path, it raises
+        if not os.path.exists(folder) and _may_look(folder):  # noqa: PTH110  # of Path, it raises
             raise ArgumentError(f"--lake: there is no folder {folder}")
     return lake
 
@@ -106,7 +106,7 @@ def check_writable(lake: Lake) -> None:
         return
     folder = Path(uris.filesystem_of(lake.location(""))[1])
     place = next(each for each in (folder, *folder.parents) if os.path.lexists(each))
-    if not os.path.exists(place):  # noqa: PTH110 - of Path, it raises
+    if not os.path.exists(place):  # noqa: PTH110  # of Path, it raises
         # a disk that is not mounted at this moment may be there at the next try
         raise EpsjoinError(
             f"--lake: the link {place} leads to {os.path.realpath(place)}, where this user finds nothing; "
@@ -125,5 +125,5 @@ def check_writable(lake: Lake) -> None:
 
 def _may_look(folder: str) -> bool:
     """Whether this user may see what is there above a folder; otherwise nobody knows whether it is."""
-    above = next(each for each in Path(folder).parents if os.path.exists(each))  # noqa: PTH110 - of Path, it raises
+    above = next(each for each in Path(folder).parents if os.path.exists(each))  # noqa: PTH110  # of Path, it raises
     return os.access(above, os.X_OK)

@@ -195,7 +195,7 @@ def _broken(log: DeltaTable, table: str, checks: Mapping[str, str]) -> Iterator[
     """Find constraints that rows of a table break, and say which runs have such rows."""
     engine = QueryBuilder().register("t", log)
     for name, check in checks.items():
-        broken = f"SELECT DISTINCT run FROM t WHERE NOT ({check}) ORDER BY run"  # noqa: S608 - the contract's own
+        broken = f"SELECT DISTINCT run FROM t WHERE NOT ({check}) ORDER BY run"  # noqa: S608  # the contract's own
         found = engine.execute(broken)
         runs = pa.table(found)["run"].to_pylist()
         if runs:

@@ -53,5 +53,5 @@ def probe(lake: str) -> str:
 if __name__ == "__main__":
     try:
         print(probe(sys.argv[1]))
-    except Exception as error:  # noqa: BLE001 - whatever it is, it is the answer
+    except Exception as error:  # noqa: BLE001  # whatever it is, it is the answer
         raise SystemExit(" ".join(str(error).split())) from None

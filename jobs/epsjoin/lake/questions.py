@@ -58,7 +58,7 @@ class Questions:
                 runs = ", ".join(f"'{run}'" for run in stored.before)
                 views[f"{name}_before"] = f"run IN ({runs})" if runs else "FALSE"
             for view, which in views.items():
-                self._ask(f'CREATE VIEW "{view}" AS SELECT {columns} FROM "all_{name}" WHERE {which}')  # noqa: S608 - of a contract
+                self._ask(f'CREATE VIEW "{view}" AS SELECT {columns} FROM "all_{name}" WHERE {which}')  # noqa: S608  # of a contract
 
     def number(self, query: str) -> float | None:
         """Return the one number that a query returns.
@@ -89,8 +89,8 @@ class Questions:
             times = Counter(name for names in named if table in names for name in names & set(all_columns))
             if max(times.values(), default=0) > 1:
                 held = ", ".join(f'"{name}"' for name in sorted(times))
-                self._ask(f'CREATE TABLE "held_{table}" AS SELECT {held} FROM "{table}"')  # noqa: S608 - of a contract
-                self._ask(f'CREATE OR REPLACE VIEW "{table}" AS SELECT * FROM "held_{table}"')  # noqa: S608 - as above
+                self._ask(f'CREATE TABLE "held_{table}" AS SELECT {held} FROM "{table}"')  # noqa: S608  # of a contract
+                self._ask(f'CREATE OR REPLACE VIEW "{table}" AS SELECT * FROM "held_{table}"')  # noqa: S608  # as above
 
     def _ask(self, query: str) -> pa.Table:
         try:

@@ -148,7 +148,7 @@ class Writer:
                 self.put(None)
                 while not self._has_written.wait(_POLL_SECONDS):
                     pass
-            except BaseException as error:  # noqa: BLE001 - raised below, once the thread has ended
+            except BaseException as error:  # noqa: BLE001  # raised below, once the thread has ended
                 interrupt = error
         while not self._has_written.is_set():  # a thread whose join is interrupted is taken for ended
             self._stopped.set()
@@ -172,7 +172,7 @@ class Writer:
                     self._sink.add(file)
         except _StoppedError:
             pass
-        except BaseException as error:  # noqa: BLE001 - raised where batches are put
+        except BaseException as error:  # noqa: BLE001  # raised where batches are put
             self._error = error
         finally:
             self._has_written.set()

@@ -90,7 +90,7 @@ class DBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
     def fit(
         self,
         X: npt.ArrayLike,
-        y: object = None,  # noqa: ARG002 - scikit-learn's protocol
+        y: object = None,  # noqa: ARG002  # scikit-learn's protocol
         sample_weight: npt.ArrayLike | None = None,
     ) -> DBSCAN:
         """Find the clusters of X.

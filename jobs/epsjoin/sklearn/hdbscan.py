@@ -114,7 +114,7 @@ class HDBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
         self.store_centers = store_centers
         self.copy = copy
 
-    def fit(self, X: npt.ArrayLike, y: object = None) -> HDBSCAN:  # noqa: ARG002 - the protocol
+    def fit(self, X: npt.ArrayLike, y: object = None) -> HDBSCAN:  # noqa: ARG002  # the protocol
         """Find the clusters of X.
 
         Parameters

@@ -120,7 +120,7 @@ class RadiusNeighbours(FittedPoints):
         X: npt.ArrayLike | None = None,
         radius: float | None = None,
         return_distance: bool = True,
-        sort_results: bool = False,  # noqa: ARG002 - scikit-learn's parameter
+        sort_results: bool = False,  # noqa: ARG002  # scikit-learn's parameter
     ) -> tuple[npt.NDArray[np.object_], npt.NDArray[np.object_]] | npt.NDArray[np.object_]:
         """Find the fitted points within a radius.
 
@@ -155,7 +155,7 @@ class RadiusNeighbours(FittedPoints):
         X: npt.ArrayLike | None = None,
         radius: float | None = None,
         mode: str = "connectivity",
-        sort_results: bool = False,  # noqa: ARG002 - scikit-learn's parameter
+        sort_results: bool = False,  # noqa: ARG002  # scikit-learn's parameter
     ) -> csr_matrix:
         """Find the fitted points within a radius, as a graph.
 

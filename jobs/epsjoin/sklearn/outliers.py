@@ -99,7 +99,7 @@ class LocalOutlierFactor(KNeighbours, OutlierMixin, BaseEstimator):
         self.novelty = novelty
         self.n_jobs = n_jobs
 
-    def fit(self, X: npt.ArrayLike, y: object = None) -> LocalOutlierFactor:  # noqa: ARG002 - the protocol
+    def fit(self, X: npt.ArrayLike, y: object = None) -> LocalOutlierFactor:  # noqa: ARG002  # the protocol
         """Compute the factors of all points.
 
         Parameters

@@ -18,7 +18,7 @@ class _GraphTransformer(FittedPoints, ClassNamePrefixFeaturesOutMixin, Transform
 
     mode: str
 
-    def fit(self, X: npt.ArrayLike, y: object = None) -> Any:  # noqa: ARG002 - scikit-learn's protocol
+    def fit(self, X: npt.ArrayLike, y: object = None) -> Any:  # noqa: ARG002  # scikit-learn's protocol
         """Keep the points whose neighbours are looked for later.
 
         Parameters

@@ -115,7 +115,7 @@ def run_job(
             return INTERRUPTED
         print(f"{name}: {error}", file=sys.stderr)
         return error.exit_code
-    except Exception as error:  # noqa: BLE001 - any other error becomes one sentence and exit code 1
+    except Exception as error:  # noqa: BLE001  # any other error becomes one sentence and exit code 1
         if say_if_interrupted(interrupted):
             return INTERRUPTED
         if needs_trace(error):

@@ -111,7 +111,7 @@ class _Watcher(threading.Thread):
     def _look(self, watch: Watch) -> bool:
         try:
             watch.look()
-        except Exception as error:  # noqa: BLE001 - raised where the tasks are waited for
+        except Exception as error:  # noqa: BLE001  # raised where the tasks are waited for
             self._error = error
             with _SPARK_MAY_BE_GONE:
                 self._spark.sparkContext.cancelJobsWithTag(self._tag)

@@ -18,7 +18,7 @@ Report = tuple[int, str]
 class _Lists(AccumulatorParam[list[Report]]):
     """Appends lists."""
 
-    def zero(self, value: list[Report]) -> list[Report]:  # noqa: ARG002 - Spark's signature
+    def zero(self, value: list[Report]) -> list[Report]:  # noqa: ARG002  # Spark's signature
         return []
 
     def addInPlace(self, value1: list[Report], value2: list[Report]) -> list[Report]:

@@ -45,7 +45,7 @@ def send(
     parts: dict[int, list[Any]] = {}
     for is_right, (rows, of_side) in enumerate(zip((left, right), ids, strict=True)):
         search, _ = matching.search_columns("left", rows[:, : matching.dimensions])
-        carry = lambda is_replicated, rows=rows: np.column_stack((rows, is_replicated))  # noqa: E731 - the rows of this side
+        carry = lambda is_replicated, rows=rows: np.column_stack((rows, is_replicated))  # noqa: E731  # the rows of this side
         counters = {"points": 0.0, "rows": 0.0, "replicated_points": 0.0}
         for part, table in replicas_of(of_side, search, plan, counters, carry):
             sided = table.append_column("is_right", [[bool(is_right)] * len(table)])

@@ -172,7 +172,7 @@ def _holds(path: Path, digest: str) -> bool:
     """Whether a file has the content that its name says; one that was damaged is to be written again."""
     try:
         return _digest(np.asarray(np.load(path, mmap_mode="r"))) == digest
-    except Exception:  # noqa: BLE001 - NumPy reads a header as Python, and raises what that raises
+    except Exception:  # noqa: BLE001  # NumPy reads a header as Python, and raises what that raises
         return False
 
 

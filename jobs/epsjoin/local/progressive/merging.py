@@ -76,7 +76,7 @@ def _by_key(spill: Spill, runs: list[SortedRun], block_rows: int) -> Iterator[Bl
     pages: dict[int, list[tuple[int, Page]]] = {}
     for number, run in enumerate(runs):
         for page in run.pages:
-            assert page.key is not None  # noqa: S101 - runs of a kind with keys were asked for
+            assert page.key is not None  # noqa: S101  # runs of a kind with keys were asked for
             pages.setdefault(page.key, []).append((number, page))
 
     def reading(wanted: list[tuple[int, Page]]) -> Callable[[], SweepRows]:

@@ -166,7 +166,7 @@ class _Way:
                 equal.setdefault(int(self.right.subtrees.digest[self.right.place[child]]), []).append(child)
             for child in children:
                 if alike := equal.get(int(self.left.subtrees.digest[self.left.place[child]])):
-                    pairs.append((child, alike.pop()))  # noqa: PERF401 - it takes what it tests
+                    pairs.append((child, alike.pop()))  # noqa: PERF401  # it takes what it tests
             kept = {x for x, _ in pairs}, {y for _, y in pairs}
             children = [child for child in children if child not in kept[0]]
             others = [child for child in others if child not in kept[1]]

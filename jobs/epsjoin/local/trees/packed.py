@@ -18,7 +18,7 @@ def pack(trees: Trees) -> list[bytes]:
 
     The texts of the labels are left out.
     """
-    assert trees.is_list is not None  # noqa: S101 - every Trees has set it
+    assert trees.is_list is not None  # noqa: S101  # every Trees has set it
     labels, sizes = trees.label.astype("<u8"), trees.size.astype("<u4")
     marks = trees.is_list.astype(np.uint8)
     packed = []

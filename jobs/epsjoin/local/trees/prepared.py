@@ -153,7 +153,7 @@ def has_lists_and_sets(options: TreeOptions, *sides: Trees) -> bool:
 def _is_ordered(trees: Trees, options: TreeOptions) -> Bools:
     """Mark the nodes whose children have an order."""
     if options.order == ARRAYS:
-        assert trees.is_list is not None  # noqa: S101 - every Trees has set it
+        assert trees.is_list is not None  # noqa: S101  # every Trees has set it
         return trees.is_list
     return np.full(len(trees.size), options.order == ORDERED)
 

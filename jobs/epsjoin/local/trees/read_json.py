@@ -90,7 +90,7 @@ def _read(builder: Builder, text: str) -> None:
 def _skip(text: str, at: int) -> int:
     """Where the white space ends."""
     found = _SPACE.match(text, at)
-    assert found is not None  # noqa: S101 - it matches nothing, too
+    assert found is not None  # noqa: S101  # it matches nothing, too
     return found.end()
 
 

@@ -253,7 +253,7 @@ class Trees:
         lengths = np.diff(self.starts)[chosen]
         starts = np.concatenate(([0], np.cumsum(lengths)))
         nodes = np.arange(starts[-1]) + np.repeat(self.starts[chosen] - starts[:-1], lengths)
-        assert self.is_list is not None  # noqa: S101 - __post_init__ has set it
+        assert self.is_list is not None  # noqa: S101  # __post_init__ has set it
         return Trees(starts, self.label[nodes], self.size[nodes], self.is_list[nodes], self.texts)
 
     def text(self, node: int) -> str:

@@ -173,7 +173,7 @@ def _choose_aspect(is_geographic: bool, width: float, low: float, high: float) -
 class _Ticks(Formatter):
     """Writes the numbers at an axis."""
 
-    def __call__(self, x: float, pos: int | None = None) -> str:  # noqa: ARG002 - matplotlib's signature
+    def __call__(self, x: float, pos: int | None = None) -> str:  # noqa: ARG002  # matplotlib's signature
         return words.tick(x)
 
     def format_ticks(self, values: Sequence[float]) -> list[str]:

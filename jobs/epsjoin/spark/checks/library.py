@@ -51,7 +51,7 @@ def import_library() -> None:
     sys.meta_path[:0] = finders
     gc.disable()
     try:
-        import great_expectations  # noqa: F401 - loaded here, used by callers
+        import great_expectations  # noqa: F401  # loaded here, used by callers
     finally:
         for finder in finders:
             sys.meta_path.remove(finder)
