@@ -56,12 +56,12 @@ class Watching:
 @contextmanager
 def unwatched() -> Iterator[None]:
     """Let joins in parts run without a watch, and their tasks tell nothing before all have ended."""
+    from epsjoin.spark.ended_tasks import EndedTasks
     from epsjoin.spark.join.running import RunningJoin
-    from epsjoin.spark.told import Told
 
     with (
         mock.patch.object(RunningJoin, "watching", nullcontext),
-        mock.patch.object(Told, "telling", lambda _, work: work),
+        mock.patch.object(EndedTasks, "reporting", lambda _, work: work),
     ):
         yield
 

@@ -77,7 +77,8 @@ def write_files(
     ----------
     rows : rows with the target's columns (without ``run``).
     count : computes the counters of a batch; they are added up.
-    tell : makes the work of a task tell the report that it yields (:class:`epsjoin.spark.told.Told`).
+    tell : makes the work of a task tell the report that it yields, see
+        :meth:`epsjoin.spark.ended_tasks.EndedTasks.reporting`.
     alter : changes the batches before they are counted and written.
     """
 

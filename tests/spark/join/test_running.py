@@ -165,13 +165,13 @@ def test_similarity_join__that_will_be_too_large_ends_and_leaves_no_files(
     assert not spark.sparkContext.getJobTags()
 
 
-class ToldBefore:
+class EndedBefore:
     """Reports of tasks that have ended before anybody looked."""
 
     def __init__(self, reports: list[TaskReport]) -> None:
         self._news = list(enumerate(reports))
 
-    def telling(self, work: Work) -> Work:
+    def reporting(self, work: Work) -> Work:
         return work
 
     def news(self) -> list[tuple[int, TaskReport]]:
@@ -197,7 +197,7 @@ def test_look__counts_the_pairs_that_a_growing_table_had_first(
 
     table = GrowingPairsTable(into, math.inf, Pairs(*(column[place < 0] for column in whole)))
     done = [TaskReport([write(place == part)]) for part in range(plan.n_parts // 2)]
-    monkeypatch.setattr(running_module, "Told", lambda _: ToldBefore(done))
+    monkeypatch.setattr(running_module, "EndedTasks", lambda _: EndedBefore(done))
     told: list[Any] = []
 
     def refuse(*given: Any) -> BudgetError:

@@ -25,8 +25,8 @@ from epsjoin.local.progressive.parts import (
     seconds_left,
 )
 from epsjoin.local.progressive.running import RunningEstimate
+from epsjoin.spark.ended_tasks import EndedTasks
 from epsjoin.spark.join.pairs_table import PairsTable
-from epsjoin.spark.told import Told
 
 PERCENTS = (10, 50, 90)
 """Percent of the parts at which the estimate is kept, for the report."""
@@ -64,8 +64,8 @@ class RunningJoin:
         table: PairsTable,
         refuse: Refuse,
     ) -> None:
-        self._told = Told(spark)
-        self.telling = self._told.telling
+        self._ended = EndedTasks(spark)
+        self.telling = self._ended.reporting
         places = np.asarray(numbers, np.int64)
         of_all = None if rows is None else np.zeros(plan.n_parts)
         if of_all is not None:
@@ -111,7 +111,7 @@ class RunningJoin:
             raise self._refuse(estimate, self._so_far(), self._fitting_eps())
 
     def _take_news(self) -> bool:
-        news = self._told.news()
+        news = self._ended.news()
         for task, report in news:
             self._is_done[task] = True
             self._found[task] = sum(file.rows for file in report.files)

@@ -1,4 +1,4 @@
-"""What tasks tell the driver when they end, while others still run."""
+"""Reports of tasks that have ended, while others still run."""
 
 from __future__ import annotations
 
@@ -26,35 +26,35 @@ class _Lists(AccumulatorParam[list[Report]]):
         return value1
 
 
-class Told:
+class EndedTasks:
     """Reports of tasks that have ended, by an accumulator of Spark's.
 
-    Spark adds what a task tells once, however often the task was tried, when it has ended well.
+    Spark adds the report of a task once, however often the task was tried, when it has ended well.
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        self._told = spark.sparkContext.accumulator([], _Lists())
+        self._reports = spark.sparkContext.accumulator([], _Lists())
         self._n_read = 0
 
-    def telling(
+    def reporting(
         self, work: Callable[[Any], Iterable[pa.RecordBatch]]
     ) -> Callable[[Any], Iterator[pa.RecordBatch]]:
         """Make the work of a task tell the reports that it yields."""
-        return _telling(self._told, work)
+        return _reporting(self._reports, work)
 
     def news(self) -> list[tuple[int, tasks.TaskReport]]:
         """Take the numbers and reports of tasks that have ended since the last call."""
-        told = self._told.value[self._n_read :]
-        self._n_read += len(told)
-        return [(number, tasks.TaskReport.from_json(text)) for number, text in told]
+        reports = self._reports.value[self._n_read :]
+        self._n_read += len(reports)
+        return [(number, tasks.TaskReport.from_json(text)) for number, text in reports]
 
 
-def _telling(
-    told: Accumulator[list[Report]], work: Callable[[Any], Iterable[pa.RecordBatch]]
+def _reporting(
+    reports: Accumulator[list[Report]], work: Callable[[Any], Iterable[pa.RecordBatch]]
 ) -> Callable[[Any], Iterator[pa.RecordBatch]]:
-    def work_and_tell(rows: Any) -> Iterator[pa.RecordBatch]:
+    def work_and_report(rows: Any) -> Iterator[pa.RecordBatch]:
         for batch in work(rows):
-            told.add([(tasks.task_number(), text) for text in batch.column("report").to_pylist()])
+            reports.add([(tasks.task_number(), text) for text in batch.column("report").to_pylist()])
             yield batch
 
-    return work_and_tell
+    return work_and_report
