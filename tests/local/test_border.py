@@ -13,7 +13,7 @@ import pytest
 
 import epsjoin
 from epsjoin import Cuts
-from epsjoin.local.brute_force import neighbours_by_brute_force
+from epsjoin.local.verify.brute_force import neighbours_by_brute_force
 from oracles import join as slow
 from oracles import outliers as slow_outliers
 

@@ -15,8 +15,8 @@ from epsjoin.lake.arrow import pair_columns
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File
 from epsjoin.lake.schemas import parse_ddl
-from epsjoin.local.brute_force import Ids
-from epsjoin.local.verify import NOISE
+from epsjoin.local.verify.brute_force import Ids
+from epsjoin.local.verify.compare import NOISE
 from epsjoin.spark import scan, tasks
 from epsjoin.spark.checks.faults import (
     BATCH_ROWS,

@@ -16,8 +16,9 @@ from pyspark.sql import functions as F
 from epsjoin.console import counted, say
 from epsjoin.lake.arrow import pair_columns, to_matrix
 from epsjoin.lake.lake import Slice
-from epsjoin.local.brute_force import Ids
-from epsjoin.local.verify import Chains, NearestCores, compare_distances, nearest_cores, torn_clusters
+from epsjoin.local.verify.brute_force import Ids
+from epsjoin.local.verify.chains import Chains, NearestCores, nearest_cores, torn_clusters
+from epsjoin.local.verify.compare import compare_distances
 from epsjoin.spark import scan
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.checks.faults import FAULT, MAX_SHOWN, to_batch

@@ -16,7 +16,7 @@ from epsjoin.lake.arrow import to_binary, to_matrix
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File
 from epsjoin.lake.sample import sample_stored
-from epsjoin.local.brute_force import (
+from epsjoin.local.verify.brute_force import (
     Ids,
     Points,
     QueryPairs,
@@ -26,7 +26,7 @@ from epsjoin.local.brute_force import (
     no_pairs,
     outlier_factors,
 )
-from epsjoin.local.verify import compare_scores
+from epsjoin.local.verify.compare import compare_scores
 from epsjoin.spark import scan
 from epsjoin.spark.checks.faults import (
     MAX_SHOWN,

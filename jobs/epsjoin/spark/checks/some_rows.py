@@ -13,7 +13,7 @@ from epsjoin.lake import parquet
 from epsjoin.lake.arrow import to_matrix
 from epsjoin.lake.parquet import File
 from epsjoin.lake.schemas import parse_ddl
-from epsjoin.local.brute_force import Ids, Points
+from epsjoin.local.verify.brute_force import Ids, Points
 from epsjoin.spark.checks.faults import BATCH_ROWS, read_files, to_batch
 from epsjoin.spark.job import Job
 from epsjoin.spark.points import STORED

@@ -23,15 +23,9 @@ from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File
 from epsjoin.lake.sample import sample_stored
 from epsjoin.local.arguments import check_count, check_seed
-from epsjoin.local.brute_force import Ids, QueryPairs, neighbours_by_brute_force
-from epsjoin.local.verify import (
-    Cells,
-    Labels,
-    check_labels,
-    compare_pairs,
-    missed_probability,
-    points_of_cells,
-)
+from epsjoin.local.verify.brute_force import Ids, QueryPairs, neighbours_by_brute_force
+from epsjoin.local.verify.choice import Cells, missed_probability, points_of_cells
+from epsjoin.local.verify.compare import Labels, check_labels, compare_pairs
 from epsjoin.spark.checks.all_rows import find_duplicates, find_faults, scan_pairs
 from epsjoin.spark.checks.ends import find_end_faults
 from epsjoin.spark.checks.faults import (

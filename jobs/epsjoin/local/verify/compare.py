@@ -1,25 +1,15 @@
-"""An independent check of stored pairs, labels, chains of core points and scores, by NumPy and ``math`` only.
-
-Nothing here uses the kernels, the metrics or the plans of the joins that it checks. What is right is computed
-by :mod:`epsjoin.local.brute_force`.
-
-Two kinds of points are checked: random points (each with the same probability), and the points of random
-*cells* of a grid (each occupied cell with the same probability, however few points it has), see
-:func:`points_of_cells`. Random points find an error in a fraction of all points. Cells find an error in one
-region, such as a lost part or file, with a higher probability where the region has few points.
-:func:`missed_probability` is the probability that an error is not found.
-"""
+"""How stored pairs, distances, labels and scores differ from what is right, a sentence for each fault."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from epsjoin.local.brute_force import (
+from epsjoin.local.verify.brute_force import (
     ON_SPHERE,
     Ids,
     Points,
@@ -31,8 +21,6 @@ from epsjoin.local.brute_force import (
 
 NOISE = -1
 """Cluster id of noise as the table's contract describes it: not the constant of the code that is checked."""
-GRID = 32
-"""Number of cells of the grid along each axis; the grid has at most two axes."""
 
 
 class Labels(NamedTuple):
@@ -66,7 +54,7 @@ def compare_distances(
     ----------
     left, right, distance : the stored pairs, (n,) each.
     left_points, right_points : (n, d) coordinates of the two ends.
-    metric : see :func:`epsjoin.local.brute_force.neighbours_by_brute_force`.
+    metric : see :func:`epsjoin.local.verify.brute_force.neighbours_by_brute_force`.
     """
     if metric == ON_SPHERE:
         ends = zip(left_points.tolist(), right_points.tolist(), strict=True)
@@ -78,97 +66,6 @@ def compare_distances(
         yield (
             f"pair ({left[at]}, {right[at]}) is stored at {float(distance[at])!r}, "
             f"its distance is {float(true_distance[at])!r}"
-        )
-
-
-class NearestCores(NamedTuple):
-    """The nearest core point of some points, itself not counted; all columns have the same length.
-
-    Parameters
-    ----------
-    ids : int64, distinct.
-    cores, clusters : int64, ids of the core points and of their clusters.
-    distance : float64.
-    """
-
-    ids: Ids
-    cores: Ids
-    distance: NDArray[np.float64]
-    clusters: Ids
-
-    @classmethod
-    def merge(cls, parts: Sequence[NearestCores]) -> NearestCores:
-        """Take the nearest of several results."""
-        return nearest_cores(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-
-def nearest_cores(ids: Ids, cores: Ids, distance: NDArray[np.float64], clusters: Ids) -> NearestCores:
-    """Choose the nearest core point of each id; of several as near, the one with the smallest id."""
-    order = np.lexsort((cores, distance, ids))
-    first = order[np.flatnonzero(np.r_[True, np.diff(ids[order]) != 0][: len(order)])]
-    return NearestCores(ids[first], cores[first], distance[first], clusters[first])
-
-
-class Chains(NamedTuple):
-    """Core points that chains of core points connect; all columns have the same length.
-
-    Parameters
-    ----------
-    ids : int64, core points.
-    roots : int64, for each a core point that a chain connects with it.
-    clusters : int64, the stored clusters of the points.
-    """
-
-    ids: Ids
-    roots: Ids
-    clusters: Ids
-
-    @classmethod
-    def merge(cls, parts: Sequence[Chains]) -> Chains:
-        """Follow the chains of several results: each point once, with the smallest id connected to it."""
-        ids, roots, clusters = (np.concatenate(column) for column in zip(*parts, strict=True))
-        every, at = np.unique(np.concatenate([ids, roots]), return_inverse=True)
-        smallest = connect(at[: len(ids)], at[len(ids) :], len(every))
-        cluster_of = np.empty(len(every), np.int64)
-        cluster_of[at] = np.concatenate([clusters, clusters])
-        return cls(every, every[smallest], cluster_of)
-
-
-def connect(left: Ids, right: Ids, n: int) -> Ids:
-    """Find the smallest row that each of n rows is connected to, itself included, by chains of pairs of rows.
-
-    Notes
-    -----
-    In each round the root of every pair's larger end takes the smaller end's root as its parent, and then all
-    rows take their parents' parents until nothing changes.
-    """
-    parent = np.arange(n)
-    while len(left):
-        low, high = np.minimum(parent[left], parent[right]), np.maximum(parent[left], parent[right])
-        is_open = low != high
-        left, right = left[is_open], right[is_open]
-        np.minimum.at(parent, high[is_open], low[is_open])
-        while (parent[parent] != parent).any():
-            parent = parent[parent]
-    return parent
-
-
-def torn_clusters(chains: Chains) -> Iterator[str]:
-    """Describe the clusters whose core points are not all connected, in the order of their names.
-
-    Parameters
-    ----------
-    chains : merged, with all core points of each cluster that are in a pair with another one.
-    """
-    is_root = chains.ids == chains.roots
-    roots, clusters = chains.ids[is_root], chains.clusters[is_root]
-    order = np.lexsort((roots, clusters))
-    roots, clusters = roots[order], clusters[order]
-    names, first, count = np.unique(clusters, return_index=True, return_counts=True)
-    for at in np.flatnonzero(count > 1).tolist():
-        one, other = roots[first[at]], roots[first[at] + 1]
-        yield (
-            f"cluster {names[at]} is {count[at]} clusters: no chain of core points connects {one} and {other}"
         )
 
 
@@ -298,75 +195,3 @@ def _fault_of(id_: int, neighbours: list[int], labels: Labels, min_pts: int) -> 
         if name != cluster_id:
             return f"it is core in cluster {cluster_id}, the core point {other} within eps is in {name}"
     return None
-
-
-class Cells(NamedTuple):
-    """A grid of cells over points.
-
-    Parameters
-    ----------
-    axes : (a,) int64, the widest axes, at most two.
-    low, side : (a,) float64, lower corner of the grid, and sides of a cell. Points beyond the grid are in its
-        outermost cells.
-    seed : seed of the choice of cells and points.
-    """
-
-    axes: Ids
-    low: Points
-    side: Points
-    seed: int
-
-    @classmethod
-    def over(cls, sample: Points, seed: int) -> Cells:
-        """Make a grid over the bounding box of some points."""
-        low, high = sample.min(axis=0), sample.max(axis=0)
-        width = high - low
-        axes = np.sort(np.argsort(-width, kind="stable")[:2])
-        with np.errstate(over="ignore"):
-            side = np.where(width[axes] > 0, width[axes] / GRID, 1.0)
-        return cls(axes, low[axes], side, seed)
-
-    def of(self, points: Points) -> Ids:
-        """Return the number of the cell of each point."""
-        place = np.clip((points[:, self.axes] - self.low) / self.side, 0, GRID - 1).astype(np.int64)
-        return np.asarray(place @ GRID ** np.arange(len(self.axes), dtype=np.int64))
-
-
-def points_of_cells(ids: Ids, points: Points, cells: Cells, n_cells: int, per_cell: int) -> Ids:
-    """Choose ``n_cells`` random occupied cells, and at most ``per_cell`` random points of each.
-
-    The cells and points with the smallest seeded hashes are chosen. So the choice may run on parts of the
-    points, and then on the union of the results: that is the choice from all points.
-
-    Returns
-    -------
-    (k,) int64, row numbers, ascending.
-    """
-    cell = cells.of(points)
-    occupied = np.unique(cell)
-    chosen = occupied[np.argsort(_hash(occupied, cells.seed), kind="stable")[:n_cells]]
-    rows = np.flatnonzero(np.isin(cell, chosen))
-    rows = rows[np.lexsort((ids[rows], _hash(ids[rows], cells.seed), cell[rows]))]
-    begins = np.searchsorted(cell[rows], cell[rows])  # where the cell of the row begins
-    return np.sort(rows[np.arange(len(rows)) - begins < per_cell])
-
-
-def _hash(values: Ids, seed: int) -> NDArray[np.uint64]:
-    """Mix 64 bits (splitmix64, Steele et al., OOPSLA 2014)."""
-    x = values.astype(np.uint64) + np.uint64((seed + 1) * 0x9E3779B97F4A7C15 % 2**64)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(x ^ (x >> np.uint64(31)))
-
-
-def missed_probability(fraction: float, n: int, checked: int) -> float:
-    """Compute the probability that no wrong point is among ``checked`` of n points, chosen at random.
-
-    With b = ceil(fraction n) wrong points it is ``C(n - b, checked) / C(n, checked)``, at most
-    ``(1 - fraction) ** checked``. For cells, n is the number of occupied cells.
-    """
-    wrong = math.ceil(fraction * n)
-    if checked > n - wrong:
-        return 0.0
-    log_ways = (math.lgamma(n - wrong + 1), -math.lgamma(n - wrong - checked + 1))
-    return math.exp(math.fsum((*log_ways, -math.lgamma(n + 1), math.lgamma(n - checked + 1))))

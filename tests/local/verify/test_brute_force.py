@@ -1,4 +1,4 @@
-"""Brute force of ``verify``: nearest neighbours and outlier factors, bit for bit those of the definition."""
+"""Brute force of ``verify``: its neighbours and outlier factors are those of the definition, bit for bit."""
 
 from __future__ import annotations
 
@@ -9,9 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epsjoin.local.brute_force import Scores, keep_nearest, nearest_by_brute_force, no_pairs, outlier_factors
+from epsjoin.local.join.arrays import self_join
 from epsjoin.local.neighbours.knn import knn_join
 from epsjoin.local.neighbours.lof import lof
+from epsjoin.local.verify.brute_force import (
+    QueryPairs,
+    Scores,
+    keep_nearest,
+    nearest_by_brute_force,
+    neighbours_by_brute_force,
+    no_pairs,
+    outlier_factors,
+)
 from oracles import examples, outliers
 from oracles import join as twin
 
@@ -21,6 +30,54 @@ NOTHING = Scores(np.empty(0, np.int64), np.empty(0), np.empty(0))
 
 def rows(found):
     return list(zip(*(column.tolist() for column in found), strict=True))
+
+
+def neighbours(points, eps, metric, queries=None):
+    ids = np.arange(len(points))
+    queries = ids if queries is None else queries
+    return neighbours_by_brute_force(queries, points[queries], ids, points, eps, metric)
+
+
+@examples(100)
+@given(
+    st.sampled_from([*METRICS, "cosine"]),
+    st.integers(2, 4),
+    st.lists(st.tuples(*[st.one_of(st.integers(-4, 4).map(float), st.floats(-80, 80))] * 4), max_size=12),
+    st.one_of(st.sampled_from([1.0, 2.0, 5.0]), st.floats(0.01, 100)),
+)
+def test_neighbours__is_the_definition_bit_for_bit(metric, d, drawn, eps):
+    d = 2 if metric == "haversine" else d
+    eps = eps * 100 if metric == "haversine" else eps
+    points = np.array(drawn).reshape(-1, 4)[:, :d]
+    if metric == "cosine":
+        points, eps = points[(np.abs(points) > 1e-100).any(axis=1)], eps / 100
+    expected = {
+        (i, j, twin.distance(x, y, metric))
+        for i, x in enumerate(points.tolist())
+        for j, y in enumerate(points.tolist())
+        if i != j and twin.is_within(x, y, eps, metric)
+    }
+    assert set(rows(neighbours(points, eps, metric))) == expected
+
+
+@pytest.mark.parametrize(
+    ("metric", "eps"),
+    [("euclidean", 5.0), ("manhattan", 7.0), ("chebyshev", 4.0), ("cosine", 1e-5), ("haversine", 1000.0)],
+)
+def test_neighbours__has_the_bits_of_the_join(metric, eps):
+    """More points than a batch has, ties at eps, equal points."""
+    random = np.random.default_rng(1)
+    points = np.r_[random.integers(-60, 60, (9000, 2)), random.integers(-60, 60, (9000, 2))] * 1.0
+    points = points[points.any(axis=1)]  # what has no direction has no cosine
+    queries = np.arange(0, len(points), 1500)
+    left, right, distance = self_join(points, eps, metric)
+    is_left, is_right = np.isin(left, queries), np.isin(right, queries)
+    joined = QueryPairs(
+        np.r_[left[is_left], right[is_right]],
+        np.r_[right[is_left], left[is_right]],
+        np.r_[distance[is_left], distance[is_right]],
+    )
+    assert set(rows(neighbours(points, eps, metric, queries))) == set(rows(joined))
 
 
 @examples(100)
