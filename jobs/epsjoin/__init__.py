@@ -23,8 +23,8 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.errors import EpsjoinError as EpsjoinError
     from epsjoin.errors import MissingPackageError as MissingPackageError
     from epsjoin.errors import TableError as TableError
-    from epsjoin.frames import join_frames as join_frames
-    from epsjoin.frames import knn_frames as knn_frames
+    from epsjoin.frames.joins import join_frames as join_frames
+    from epsjoin.frames.joins import knn_frames as knn_frames
     from epsjoin.local.bestmatch.answers import Changes as Changes
     from epsjoin.local.bestmatch.batch import BestPairs as BestPairs
     from epsjoin.local.bestmatch.batch import bestmatch_join as bestmatch_join
@@ -121,7 +121,7 @@ _HOMES = {
     "bestmatch.sql": "bestmatch_sql",
     "differ.differences": "SnapshotDiff snapshot_diff",
     "errors": "ArgumentError BudgetError DataRefusedError EpsjoinError MissingPackageError TableError",
-    "frames": "join_frames knn_frames",
+    "frames.joins": "join_frames knn_frames",
     "local.bestmatch.answers": "Changes",
     "local.bestmatch.batch": "BestPairs bestmatch_join",
     "local.bestmatch.orders": "Closest Own OwnOrder Subset",
