@@ -129,7 +129,7 @@ lint: $(JOBS) $(AIRFLOW)
 	.venv/bin/ruff format --check .
 	PYTHONPATH=jobs .venv/bin/lint-imports
 	.venv/bin/mypy jobs/epsjoin jobs/*.py docs/*.py services/*.py bin/find_master.py bin/ship.py bin/vacuum.py
-	.venv-airflow/bin/python -m mypy dags plugins bin/backfill.py bin/dag_checks.py bin/dag_commands.py bin/set_airflow_up.py bin/standalone.py
+	.venv-airflow/bin/python -m mypy dags plugins bin/backfill.py bin/backfill_airflow.py bin/dag_checks.py bin/dag_commands.py bin/set_airflow_up.py bin/standalone.py
 	.venv-airflow/bin/hadolint docker/Dockerfile
 	.venv-airflow/bin/check-jsonschema --builtin-schema vendor.compose-spec docker/compose.yaml
 	.venv-airflow/bin/check-jsonschema --schemafile data_contracts/standard/odcs-json-schema-v3.1.0.json data_contracts/*.odcs.yaml data_contracts/tables/*.odcs.yaml

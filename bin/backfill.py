@@ -7,20 +7,12 @@ two commands at once, the second waits where it would be in the other's way.
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
-import os
-import shutil
 import signal
-import socket
-import subprocess
 import sys
-import time
-import urllib.request
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 
 INTERRUPTED = 128 + signal.SIGINT
@@ -31,7 +23,6 @@ try:
     from airflow.cli.commands.backfill_command import create_backfill
     from airflow.configuration import conf
     from airflow.dag_processing.dagbag import DagBag
-    from airflow.jobs.job import most_recent_job
     from airflow.models.backfill import Backfill
     from airflow.models.dag import DagModel
     from airflow.models.dagrun import DagRun
@@ -40,28 +31,18 @@ try:
     from airflow.utils.session import create_session
     from sqlalchemy import select
 
+    from backfill_airflow import LOG, Wait, airflow_for, alone, say
     from dag_checks import Refusal, check_database, check_lake, check_params, describe_missing, read_conf
     from intervals import IntervalTimetable, NoIntervalError
 except KeyboardInterrupt:  # the imports take seconds
     print("backfill: interrupted; nothing was begun", file=sys.stderr)
     raise SystemExit(INTERRUPTED) from None
 
-LOG = Path(os.environ["AIRFLOW_HOME"], "logs", "backfill.log")
-"""The output of an Airflow that is started here."""
-
 ENDED = ("success", "failed")
 """States of runs that have ended."""
 
 SKIPPED = "skipped: no snapshot"
 NOTHING_TO_DO = "no run is missing; --reprocess-behavior completed makes them again"
-START_SECONDS = 300
-STOP_SECONDS = 60
-POLL_SECONDS = 2
-ABSENT_SECONDS = 300
-"""Time without a sign of life after which somebody's Airflow is taken for ended."""
-
-Wait = Callable[[], None]
-"""Waits a moment, and ends the command where Airflow has ended, which would make no run any more."""
 
 
 def main(argv: Sequence[str]) -> int:
@@ -87,13 +68,13 @@ def main(argv: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # end as by Ctrl-C
     dag_id = arguments.dag_id
     with (
-        _alone(f"dag-{dag_id}", f"another back-fill of {dag_id}"),
-        _airflow(dag_id) as wait,
+        alone(f"dag-{dag_id}", f"another back-fill of {dag_id}"),
+        airflow_for(dag_id) as wait,
         _unpause(dag_id),
     ):
         for unfinished in _find_backfills(dag_id):
             if _has_open_runs(unfinished):
-                _say(f"an earlier backfill of {dag_id} is not finished; it goes on first")
+                say(f"an earlier backfill of {dag_id} is not finished; it goes on first")
                 _wait_for(unfinished, wait)
         while _find_backfills(dag_id):  # completed up to half a minute after the last run has ended
             wait()
@@ -101,7 +82,7 @@ def main(argv: Sequence[str]) -> int:
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # Airflow's own would end with exit code 0
         created = _find_backfills(dag_id)
         if not created:  # there was nothing to do, and the scheduler has completed it already
-            _say(NOTHING_TO_DO)
+            say(NOTHING_TO_DO)
             return 0
         return _wait_for(created[0], wait)
 
@@ -142,127 +123,6 @@ def _check(arguments: argparse.Namespace) -> None:
         dag.timetable.find_interval(coerce_datetime(first), coerce_datetime(last))
 
 
-def _say(text: str) -> None:
-    print(f"backfill: {text}", flush=True)
-
-
-@contextmanager
-def _alone(name: str, others: str) -> Iterator[None]:
-    """Wait until no other command is within the section of this name; one that is killed leaves it."""
-    LOG.parent.mkdir(parents=True, exist_ok=True)
-    with (LOG.parent / f"backfill-{name}.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            _say(f"{others} is at work; this one waits until it has ended")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-@contextmanager
-def _airflow(dag_id: str) -> Iterator[Wait]:
-    """Find the Airflow that makes the runs, or start one and stop it at the end."""
-    with ExitStack() as started:
-        started.enter_context(_alone("airflow", "a back-fill that has started an Airflow, and stops it,"))
-        if _is_airflow_alive():
-            _say("Airflow runs already, and makes the runs")
-            started.close()  # it is nobody's to stop, so that others need not wait
-            has_ended: Callable[[], bool] = _absence()
-        else:
-            has_ended = partial(_has_stopped, started.enter_context(_start_airflow(dag_id)))
-
-        def wait() -> None:
-            time.sleep(POLL_SECONDS)
-            if has_ended():
-                raise SystemExit("backfill: Airflow has ended; the same command goes on with the runs")
-
-        yield wait
-
-
-def _is_airflow_alive() -> bool:
-    job = most_recent_job("SchedulerJob")
-    return job is not None and job.is_alive()
-
-
-def _has_stopped(service: subprocess.Popen[bytes]) -> bool:
-    return service.poll() is not None
-
-
-def _absence() -> Callable[[], bool]:
-    """Make what tells whether somebody's Airflow is away for good: it may be started again, or be slow."""
-    seen = time.monotonic()
-
-    def has_ended() -> bool:
-        nonlocal seen
-        if _is_airflow_alive():
-            seen = time.monotonic()
-        return time.monotonic() - seen > ABSENT_SECONDS
-
-    return has_ended
-
-
-@contextmanager
-def _start_airflow(dag_id: str) -> Iterator[subprocess.Popen[bytes]]:
-    """Start an Airflow on a free port, wait until it has read the DAG, and stop it at the end."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{probe.getsockname()[1]}"
-    environment = {
-        **os.environ,
-        "AIRFLOW__API__PORT": url.rpartition(":")[2],
-        "AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE": "False",  # runs of any schedule would be cut off at the end
-        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
-    }
-    command = ["airflow", "standalone"]  # bin/airflow puts itself first on the path
-    if sys.platform == "linux" and shutil.which("setpriv"):
-        # when this process dies, in whatever way, Airflow stops as if by Ctrl-C, and stops its services
-        command = ["setpriv", "--pdeathsig", "INT", "--", *command]
-    began = datetime.now().astimezone()
-    LOG.touch()
-    LOG.chmod(0o600)  # for nobody else to read: the first start prints the password of admin
-    with LOG.open("wb") as log:
-        service = subprocess.Popen(
-            command,
-            env=environment,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C reaches this process alone, which then stops Airflow
-        )
-    try:
-        _say(f"Airflow starts at {url}; its log is {LOG}")
-        while not (_is_healthy(url) and _was_read_since(dag_id, began) and _is_airflow_alive()):
-            if service.poll() is not None:
-                raise SystemExit(f"backfill: Airflow ended while it started; see {LOG}")
-            if (datetime.now().astimezone() - began).total_seconds() > START_SECONDS:
-                raise SystemExit(
-                    f"backfill: Airflow is not up, or has no DAG {dag_id}, after {START_SECONDS} s; see {LOG}"
-                )
-            time.sleep(POLL_SECONDS)
-        yield service
-    finally:
-        service.send_signal(signal.SIGINT)
-        try:
-            service.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            os.killpg(service.pid, signal.SIGKILL)
-
-
-def _is_healthy(url: str) -> bool:
-    """Whether the API server answers; a task that starts earlier could not report to it."""
-    try:
-        with urllib.request.urlopen(f"{url}/api/v2/version", timeout=5) as answer:  # noqa: S310  # our own
-            return bool(answer.status == 200)
-    except OSError:
-        return False
-
-
-def _was_read_since(dag_id: str, began: datetime) -> bool:
-    with create_session() as session:
-        dag = session.get(DagModel, dag_id)
-        return bool(dag and dag.last_parsed_time and dag.last_parsed_time > began)
-
-
 @contextmanager
 def _unpause(dag_id: str) -> Iterator[None]:
     """Unpause a DAG for a while: one that is paused makes no runs, not even those of a backfill.
@@ -279,7 +139,7 @@ def _unpause(dag_id: str) -> Iterator[None]:
             mark.touch()
         elif mark.exists():
             was_paused = True
-            _say(f"{dag_id} was paused before a back-fill that was killed; it will be again at the end")
+            say(f"{dag_id} was paused before a back-fill that was killed; it will be again at the end")
         dag.is_paused = False
     try:
         yield
@@ -315,19 +175,19 @@ def _wait_for(backfill: int, wait: Wait) -> int:
                     ended[run.logical_date] = str(run.state)
                     told = _describe(run)
                     has_skipped |= told == SKIPPED
-                    _say(f"{run.logical_date:%Y-%m-%d} {told} ({len(ended)} of {len(runs)})")
+                    say(f"{run.logical_date:%Y-%m-%d} {told} ({len(ended)} of {len(runs)})")
                     for reason in _find_reasons(run):
-                        _say(f"  {reason}")
+                        say(f"  {reason}")
             if len(ended) == len(runs):
                 break
         wait()
     failed = list(ended.values()).count("failed")
     if not ended:
-        _say(NOTHING_TO_DO)
+        say(NOTHING_TO_DO)
     elif failed:
-        _say(f"{failed} of {len(ended)} runs failed; --reprocess-behavior failed makes those again")
+        say(f"{failed} of {len(ended)} runs failed; --reprocess-behavior failed makes those again")
     if has_skipped:
-        _say("when a missing snapshot has come, --reprocess-behavior completed makes its date again")
+        say("when a missing snapshot has come, --reprocess-behavior completed makes its date again")
     return 1 if failed else 0
 
 

@@ -23,6 +23,7 @@ from pendulum import duration
 from sqlalchemy import delete, update
 
 import backfill
+import backfill_airflow
 from dags.doors import MONTHS
 from dags.fake_spark import FakeSpark, write_script
 from dags.in_process import Scheduler
@@ -36,7 +37,7 @@ def test_backfill_run__with_an_airflow_that_runs_waits_and_says_how_each_run_end
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     clock = SimpleNamespace(sleep=lambda _: scheduler.run(), monotonic=time.monotonic)
-    monkeypatch.setattr(backfill, "time", clock)
+    monkeypatch.setattr(backfill_airflow, "time", clock)
     ends = {MONTHS[1]: 3, MONTHS[2]: 5}
     lines = [f'case "$*" in *"--run {month}"*) exit {code} ;; esac\n' for month, code in ends.items()]
     (fake_spark.root / "ends" / "ingest").write_text("".join(lines))
@@ -107,7 +108,7 @@ def test_backfill_run__after_one_that_was_killed_pauses_what_was_paused_before_i
         with create_session() as session:
             return bool(session.get_one(DagModel, "navaids").is_paused)
 
-    backfill.LOG.parent.mkdir(parents=True, exist_ok=True)
+    backfill_airflow.LOG.parent.mkdir(parents=True, exist_ok=True)
     killed = []
     for was_paused in (True, False):
         set_paused(was_paused)
@@ -133,8 +134,8 @@ def test_backfill_run__ends_when_airflow_has_ended(
         with create_session() as session:
             session.execute(update(Job).where(Job.job_type == "SchedulerJob").values(state="success"))
 
-    monkeypatch.setattr(backfill, "time", SimpleNamespace(sleep=stop, monotonic=time.monotonic))
-    monkeypatch.setattr(backfill, "ABSENT_SECONDS", 0)
+    monkeypatch.setattr(backfill_airflow, "time", SimpleNamespace(sleep=stop, monotonic=time.monotonic))
+    monkeypatch.setattr(backfill_airflow, "ABSENT_SECONDS", 0)
     with create_session() as session:
         session.get_one(DagModel, "navaids").is_paused = True
         session.add(Job(job_type="SchedulerJob", state="running"))
@@ -154,9 +155,9 @@ def test_backfill_run__waits_for_somebodys_airflow_that_is_slow_or_started_again
 ) -> None:
     looks = {0: True, 100: False, 290: False, 299: True, 400: False, 599: False, 600: False}
     now = [0.0]
-    monkeypatch.setattr(backfill, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    monkeypatch.setattr(backfill, "_is_airflow_alive", lambda: looks[now[0]])
-    has_ended = backfill._absence()
+    monkeypatch.setattr(backfill_airflow, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(backfill_airflow, "_is_airflow_alive", lambda: looks[now[0]])
+    has_ended = backfill_airflow._absence()
     for now[0] in (0, 100, 290, 299, 400, 599):
         assert not has_ended()
     now[0] = 600
@@ -170,11 +171,14 @@ def test_backfill_run__waits_for_another_that_would_be_in_its_way(
     order = []
 
     def second() -> None:
-        with backfill._alone("dag-navaids", "another back-fill"):
+        with backfill_airflow.alone("dag-navaids", "another back-fill"):
             order.append("second")
 
     other = threading.Thread(target=second)
-    with backfill._alone("dag-navaids", "another back-fill"), backfill._alone("airflow", "somebody"):
+    with (
+        backfill_airflow.alone("dag-navaids", "another back-fill"),
+        backfill_airflow.alone("airflow", "somebody"),
+    ):
         other.start()
         other.join(0.5)
         assert other.is_alive()
@@ -189,14 +193,17 @@ def test_backfill_run__keeps_airflows_output_where_nobody_else_reads_it(
     database: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first start prints a password."""
-    backfill.LOG.parent.mkdir(parents=True, exist_ok=True)
-    backfill.LOG.touch(0o644)
-    backfill.LOG.chmod(0o644)
+    backfill_airflow.LOG.parent.mkdir(parents=True, exist_ok=True)
+    backfill_airflow.LOG.touch(0o644)
+    backfill_airflow.LOG.chmod(0o644)
     ended = mock.Mock(poll=lambda: 1)
-    monkeypatch.setattr(backfill.subprocess, "Popen", lambda *_, **__: ended)
-    with pytest.raises(SystemExit, match="Airflow ended while it started"), backfill._airflow("navaids"):
+    monkeypatch.setattr(backfill_airflow.subprocess, "Popen", lambda *_, **__: ended)
+    with (
+        pytest.raises(SystemExit, match="Airflow ended while it started"),
+        backfill_airflow.airflow_for("navaids"),
+    ):
         raise AssertionError
-    assert stat.S_IMODE(backfill.LOG.stat().st_mode) == 0o600
+    assert stat.S_IMODE(backfill_airflow.LOG.stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("obeys", [True, False])
@@ -222,13 +229,13 @@ while True:
     write_script(tmp_path / "airflow", fake)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    backfill.LOG.parent.mkdir(parents=True, exist_ok=True)
+    backfill_airflow.LOG.parent.mkdir(parents=True, exist_ok=True)
     started = Path("started")
     for name in ("_is_healthy", "_was_read_since", "_is_airflow_alive"):
-        monkeypatch.setattr(backfill, name, lambda *_: started.exists() and started.read_text())
-    monkeypatch.setattr(backfill, "POLL_SECONDS", 0.05)
-    monkeypatch.setattr(backfill, "STOP_SECONDS", 30 if obeys else 0.5)
-    with backfill._start_airflow("navaids") as airflow:
+        monkeypatch.setattr(backfill_airflow, name, lambda *_: started.exists() and started.read_text())
+    monkeypatch.setattr(backfill_airflow, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(backfill_airflow, "STOP_SECONDS", 30 if obeys else 0.5)
+    with backfill_airflow._start_airflow("navaids") as airflow:
         pid, has_schedule = started.read_text().split()
         assert has_schedule == "False", "runs of the schedule would be cut off"
         assert not Path("asked").exists()
