@@ -28,6 +28,7 @@ from epsjoin.local.progressive.sources import PAUSE, Source
 from epsjoin.local.progressive.spill import RunWriter, SortedRun, Spill
 from epsjoin.local.progressive.sweep_areas import KindArea
 from epsjoin.local.progressive.tables import Tables, leave_out, of_one_kind, sorted_by_key
+from epsjoin.local.progressive.traversal import lowest_runs, runs_of_full_level, runs_of_next_merge
 from epsjoin.local.progressive.work import Work
 
 RUNS, MERGES = "runs", "merges"
@@ -252,34 +253,24 @@ class Driver:
     # ---------------------------------------------------------------------------------------- phase 2
 
     def _merge_some(self) -> Iterator[Found]:
-        """Merge runs, so that the last merge has as many as it can: the least bytes are written."""
-        n, most = len(self._runs), self._options.sizes.fan_in
-        if n <= most:
-            yield from self._merge(self._runs, is_last=True)
-            return
-        first = (n - 1) % (most - 1) + 1
-        taken = sorted(self._runs, key=lambda run: (run.level, run.name))[: first if first > 1 else most]
-        yield from self._merge(taken, is_last=False)
+        """Merge runs once all are written; the last merge takes all that are left."""
+        taken = runs_of_next_merge(self._runs, self._options.sizes.fan_in)
+        yield from self._merge(taken, is_last=len(taken) == len(self._runs))
 
     def _merge_eagerly(self) -> Iterator[Found]:
         """Merge as many runs of one level as a merge takes, as soon as they stand."""
-        if self._options.traversal != "eager":
-            return
         most = self._options.sizes.fan_in
-        while True:
-            levels = [run.level for run in self._runs]
-            ready = [level for level in sorted(set(levels)) if levels.count(level) >= most]
-            if not ready or (self._tables.all_ended and len(self._runs) <= most):
+        while self._options.traversal == "eager" and not (self._tables.all_ended and len(self._runs) <= most):
+            taken = runs_of_full_level(self._runs, most)
+            if taken is None:
                 return
-            taken = [run for run in self._runs if run.level == ready[0]][:most]
             yield from self._merge(taken, is_last=False)
 
     def _merge_while_idle(self) -> Iterator[Found]:
         if self._options.traversal != "idle" or len(self._runs) < 2 or self._tables.all_ended:
             time.sleep(PAUSE)
             return
-        taken = sorted(self._runs, key=lambda run: (run.level, run.name))[: self._options.sizes.fan_in]
-        yield from self._merge(taken, is_last=False)
+        yield from self._merge(lowest_runs(self._runs, self._options.sizes.fan_in), is_last=False)
 
     def _merge(self, runs: list[SortedRun], *, is_last: bool) -> Iterator[Found]:
         """Merge runs: give the pairs of different ones, write what they become, except in the last merge."""
