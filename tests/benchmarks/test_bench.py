@@ -13,17 +13,7 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import (
-    contenders,
-    increments,
-    measure,
-    neighbours,
-    parts,
-    plans,
-    questions,
-    scaling,
-    spark_join,
-)
+from benchmarks import contenders, measure, neighbours, questions
 from benchmarks.contenders import (
     Clusters,
     are_same_clusters,
@@ -34,9 +24,9 @@ from benchmarks.contenders import (
 )
 from benchmarks.measure import growth_bytes, in_own_process, race, timed
 from benchmarks.on_spark import RUN, lake_with_points
-from benchmarks.page import BEGIN, END, put, spread, table
+from benchmarks.page import BEGIN, END
 from benchmarks.questions import Answer, Curve
-from benchmarks.sets import BY_NAME, Set, cad, first_of_cad, histograms, subspace, uniform
+from benchmarks.sets import Set, first_of_cad, subspace, uniform
 from epsjoin.lake import slices
 from epsjoin.pipeline import tables_at
 from open_sets import numbers
@@ -302,49 +292,10 @@ def test_main__wrong_arguments(arguments, docs, capsys):
     assert arguments[0] in capsys.readouterr().err
 
 
-def test_put__needs_the_markers(tmp_path):
-    (tmp_path / "page.md").write_text(f"{BEGIN} no end")
-    with pytest.raises(ValueError, match="page.md has no"):
-        put(tmp_path / "page.md", "text")
-
-
-@pytest.mark.parametrize(
-    ("page", "markers"),
-    [
-        (command.DOCS / command.PAGE, (BEGIN, END)),
-        (plans.DOCS / plans.PAGE, (BEGIN, END)),
-        (parts.DOCS / parts.PAGE, (parts.BEGIN, parts.END)),
-        (spark_join.PAGE, (BEGIN, END)),
-        (scaling.PAGE, (BEGIN, END)),
-        (increments.PAGE, (BEGIN, END)),
-    ],
-    ids=["bench", "bench-plans", "bench-parts", "bench-spark", "bench-scaling", "bench-increments"],
-)
-def test_pages__of_the_docs_have_their_markers(page: Path, markers: tuple[str, str]):
-    text = page.read_text(encoding="utf-8")
-    assert [text.count(marker) for marker in markers] == [1, 1]
-
-
-def test_put__writes_lines_that_fit_a_screen_but_for_those_of_tables(tmp_path):
-    (tmp_path / "page.md").write_text(PAGE, encoding="utf-8")
-    row = f"| {'cell ' * 40}|"
-    put(tmp_path / "page.md", f"- {'word ' * 40}\n\n{row}")
-    text = (tmp_path / "page.md").read_text(encoding="utf-8")
-    assert row in text
-    assert max(len(line) for line in text.splitlines() if line != row) <= 120
-    assert "word\n  word" in text
-
-
 def test_lake_with_points__has_all_that_the_first_gate_checks(tmp_path):
     lake = lake_with_points(tmp_path, [uniform(20, 2)], 0.1)
     for name in tables_at("input"):
         assert slices.list_runs(lake, name) == [RUN], name
-
-
-def test_table_and_spread__are_written_for_people():
-    assert table(["a", "b"], [["1", "2"]]) == ["| a | b |", "| --- | --- |", "| 1 | 2 |"]
-    assert spread([3.0]) == "3.0"
-    assert spread([1.0, 40.0, 3.0]) == "3.0 (1.00 – 40)"
 
 
 def test_growth_bytes__sees_memory_that_was_given_back():
@@ -357,38 +308,3 @@ def test_growth_bytes__sees_memory_that_was_given_back():
 def test_in_own_process__is_fresh_and_has_one_blas_thread():
     assert in_own_process(os.getpid) != os.getpid()
     assert in_own_process(os.getenv, "OPENBLAS_NUM_THREADS") == "1"
-
-
-def test_sets__are_the_same_every_time_and_share_no_numbers():
-    for make in (
-        partial(cad, 300),
-        partial(histograms, 300),
-        partial(subspace, 300, 5),
-        partial(uniform, 300, 3),
-    ):
-        one = make()
-        assert np.array_equal(one, make())
-        assert np.isfinite(one).all()
-    assert np.array_equal(uniform(100, 2, 40), uniform(120, 2)[20:])
-    assert np.array_equal(first_of_cad(50, 300), cad(300)[:50])
-
-
-@pytest.mark.parametrize(
-    ("name", "shape"),
-    [
-        ("landmarks", (121_960, 2)),
-        ("pendigits", (6_870, 16)),
-        ("landsat", (6_435, 36)),
-        ("digits", (1_797, 64)),
-        ("cities", (144_563, 2)),
-    ],
-)
-def test_sets__real_ones_are_read_whole(name, shape):
-    assert BY_NAME[name].make().shape == shape
-
-
-def test_sets__have_the_pairs_that_are_known():
-    """Computed with scikit-learn and SciPy, see tests/data/expected.json."""
-    for name, pairs in (("pendigits", 59_888), ("landsat", 131_497), ("digits", 6_122)):
-        chosen = BY_NAME[name]
-        assert epsjoin_pairs(chosen.make(), chosen.eps) == pairs
