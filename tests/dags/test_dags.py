@@ -17,28 +17,16 @@ from airflow.sdk import DAG
 from airflow.serialization.encoders import coerce_to_core_timetable
 from airflow.timetables.base import DataInterval, TimeRestriction
 
+from dags.chains import CHAIN_OF, DATA_SETS, GATES, every_dag, every_task, task_of
 from dags.fake_spark import REPOSITORY
 from epsilon_join import epsilon_join
-from epsjoin.pipeline import (
-    ANY_JOB,
-    STAGES,
-    TABLES,
-    jobs_of,
-    joined_table,
-    tables_at,
-    tables_of,
-    tables_up_to,
-)
+from epsjoin.pipeline import STAGES, jobs_of
 from intervals import IntervalTimetable
 from run_params import RUN_PARAMS
 from spark_job import REFUSALS, SparkJobOperator
 
-CHAIN_OF = {"navaids": "join", "landmarks": "join", "vega_specs": "trees"}
-"""Data sets whose pairs are found, with their chains."""
-DATA_SETS = tuple(CHAIN_OF)
 MATCHED = {"earthquakes": "iscgem"}
 """Data sets that are matched with another one."""
-GATES = ("quality_input", "quality_results")
 CRON = {
     "day": "0 0 * * *",
     "week": "0 0 * * 1",
@@ -48,17 +36,7 @@ CRON = {
 }
 PAGES = sorted((REPOSITORY / "dags").glob("*.py"))
 PLUGINS = sorted((REPOSITORY / "plugins").glob("**/*.py"))
-every_task = pytest.mark.parametrize(
-    ("dataset", "job"), [(dataset, job) for dataset, chain in CHAIN_OF.items() for job in jobs_of(chain)]
-)
 every_matched = pytest.mark.parametrize(("dataset", "other"), MATCHED.items())
-every_dag = pytest.mark.parametrize("dataset", DATA_SETS)
-
-
-def task_of(dag_bag: DagBag, dataset: str, job: str) -> SparkJobOperator:
-    task = dag_bag.dags[dataset].task_dict[job]
-    assert isinstance(task, SparkJobOperator), f"{job} is not a SparkJobOperator: use plugins/spark_job.py"
-    return task
 
 
 def test_tour__has_the_data_set_with_a_question() -> None:
@@ -71,7 +49,7 @@ def test_tour__has_the_data_set_with_a_question() -> None:
 def test_dags__are_found_and_import(dag_bag: DagBag) -> None:
     assert not dag_bag.import_errors, f"repair these files: {dag_bag.import_errors}"
     assert set(dag_bag.dags) == {*DATA_SETS, *MATCHED}, (
-        "a data set's DAG is new or gone: name it in DATA_SETS above"
+        "a data set's DAG is new or gone: name it in CHAIN_OF or MATCHED"
     )
 
 
@@ -281,76 +259,6 @@ def test_pools__are_those_that_tasks_name(dag_bag: DagBag) -> None:
     pools = json.loads((REPOSITORY / "conf" / "pools.json").read_text())
     named = {task.pool for dag in dag_bag.dags.values() for task in dag.tasks}
     assert named == set(pools), "a task in a pool that does not exist waits for ever: see conf/pools.json"
-
-
-@every_task
-def test_outlets__are_the_tables_that_the_pipeline_says_the_job_writes(
-    dag_bag: DagBag, dataset: str, job: str
-) -> None:
-    """DAG files import nothing of ours, so that the plugin says again what ``pipeline.py`` declares."""
-    chain = CHAIN_OF[dataset]
-    own = [table for table in tables_of(job, chain) if TABLES[table].written_by != ANY_JOB]
-    written = [asset.name for asset in task_of(dag_bag, dataset, job).outlets]
-    assert written == [f"{dataset}/{table}" for table in own or ["report"]], "writes and pipeline.py disagree"
-
-
-@every_dag
-def test_assets__are_named_by_data_set_and_table_in_a_group_of_the_data_set(
-    dag_bag: DagBag, dataset: str
-) -> None:
-    task = task_of(dag_bag, dataset, "merge_join")
-    assets = [*task.inlets, *task.outlets]
-    assert [(asset.name, asset.uri, asset.group) for asset in assets] == [
-        (f"{dataset}/{table}", f"epsjoin://{dataset}/{table}", dataset)
-        for table in ("join_plan", "replicas", joined_table(CHAIN_OF[dataset]))
-    ]
-
-
-def made_from(table: str) -> set[str]:
-    """The tables that a table is made from, directly or by others, and itself."""
-    of = [made for made in TABLES[table].made_from if made.table != table]
-    return {table}.union(*(made_from(made.table) for made in of))
-
-
-@every_task
-def test_inlets__are_what_the_pipeline_says_the_tables_are_made_from(
-    dag_bag: DagBag, dataset: str, job: str
-) -> None:
-    read = [asset.name.removeprefix(f"{dataset}/") for asset in task_of(dag_bag, dataset, job).inlets]
-    chain = CHAIN_OF[dataset]
-    jobs = jobs_of(chain)
-    before = [table for earlier in jobs[: jobs.index(job)] for table in tables_of(earlier, chain)]
-    own = [table for table in tables_of(job, chain) if TABLES[table].written_by != ANY_JOB]
-    if job == "ingest":
-        assert read == ["source"]
-    elif job in GATES:
-        assert read == list(tables_at(job.removeprefix("quality_"), chain))
-    elif job == "report":
-        assert read == [*tables_up_to("results", chain), "quality"]
-    else:
-        assert set(read) <= set(before), "a task reads only what an earlier one has written"
-        needed = set().union(*(made_from(table) for table in own)) - set(own)
-        assert needed - set().union(*map(made_from, read)) == set(), "an inlet is missing"
-        assert set(read) & needed, "none of the inlets is what pipeline.py declares"
-
-
-@every_dag
-def test_lineage__leads_from_the_source_to_the_report_through_every_table(
-    dag_bag: DagBag, dataset: str
-) -> None:
-    tasks = [task_of(dag_bag, dataset, job) for job in jobs_of(CHAIN_OF[dataset])]
-    read = {asset.name for task in tasks for asset in task.inlets}
-    written = {asset.name for task in tasks for asset in task.outlets}
-    assert read - written == {f"{dataset}/source"}
-    assert written - read == {f"{dataset}/report"}
-    for job in ("merge_join", "cluster", "outliers"):
-        inlets = {asset.name for asset in task_of(dag_bag, dataset, job).inlets}
-        before = task_of(dag_bag, dataset, job).upstream_task_ids
-        assert any(
-            asset.name in inlets
-            for upstream in before
-            for asset in task_of(dag_bag, dataset, upstream).outlets
-        ), f"{job} reads nothing of the task before it"
 
 
 @every_dag
