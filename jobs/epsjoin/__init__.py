@@ -91,14 +91,14 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.plan.rules import max_generation as max_generation
     from epsjoin.local.plan.rules import max_split_level as max_split_level
     from epsjoin.local.plan.rules import max_splits_per_level as max_splits_per_level
-    from epsjoin.local.progressive.columns import Band as Band
-    from epsjoin.local.progressive.columns import Equi as Equi
-    from epsjoin.local.progressive.columns import Spatial as Spatial
-    from epsjoin.local.progressive.columns import Temporal as Temporal
-    from epsjoin.local.progressive.kinds import JoinKind as JoinKind
+    from epsjoin.local.progressive.kinds.columns import Band as Band
+    from epsjoin.local.progressive.kinds.columns import Equi as Equi
+    from epsjoin.local.progressive.kinds.columns import Spatial as Spatial
+    from epsjoin.local.progressive.kinds.columns import Temporal as Temporal
+    from epsjoin.local.progressive.kinds.kind import JoinKind as JoinKind
+    from epsjoin.local.progressive.kinds.similarity import Similarity as Similarity
     from epsjoin.local.progressive.results import Found as Found
     from epsjoin.local.progressive.running import RunningEstimate as RunningEstimate
-    from epsjoin.local.progressive.similarity import Similarity as Similarity
     from epsjoin.local.strings import string_join as string_join
     from epsjoin.local.sweep.pairs import Pairs as Pairs
     from epsjoin.local.sweep.pairs import RowPairs as RowPairs
@@ -157,11 +157,11 @@ _HOMES = {
     "local.plan.cuts": "Cuts",
     "local.plan.own_rule": "OwnRule",
     "local.plan.rules": "SplitRule max_generation max_split_level max_splits_per_level",
-    "local.progressive.columns": "Band Equi Spatial Temporal",
-    "local.progressive.kinds": "JoinKind",
+    "local.progressive.kinds.columns": "Band Equi Spatial Temporal",
+    "local.progressive.kinds.kind": "JoinKind",
     "local.progressive.results": "Found",
     "local.progressive.running": "RunningEstimate",
-    "local.progressive.similarity": "Similarity",
+    "local.progressive.kinds.similarity": "Similarity",
     "local.strings": "string_join",
     "local.sweep.pairs": "Pairs RowPairs",
     "local.windows.batches": "Counts",

@@ -10,8 +10,8 @@ from pathlib import Path
 from epsjoin.contracts import versions
 from epsjoin.errors import ArgumentError
 from epsjoin.lake.arguments import add_contracts
-from epsjoin.source.draft import draft
-from epsjoin.source.draft_path import name_of
+from epsjoin.source.draft.contract import draft
+from epsjoin.source.draft.path import name_of
 
 
 def main(argv: Sequence[str]) -> int:

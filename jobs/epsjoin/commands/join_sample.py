@@ -22,7 +22,7 @@ from epsjoin.local.epsilon.epsilon_fit import EpsilonFit
 from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.params import RunParams
-from epsjoin.source.degrees import role_of
+from epsjoin.source.draft.degrees import role_of
 from epsjoin.source.sampling import sample_files
 
 _LIST = re.compile(r"(?P<name>.+)\[(?P<n>[1-9]\d{0,4})\]")

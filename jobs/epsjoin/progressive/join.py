@@ -12,7 +12,7 @@ from epsjoin.errors import ArgumentError, needing_extra
 from epsjoin.local.arguments import as_number, check_choice, check_count, list_names
 from epsjoin.local.join.arrays import HOW
 from epsjoin.local.progressive.driver import Driver
-from epsjoin.local.progressive.kinds import JoinCondition
+from epsjoin.local.progressive.kinds.kind import JoinCondition
 from epsjoin.local.progressive.options import TRAVERSALS, Options, Traversal
 from epsjoin.local.progressive.results import Found, How
 from epsjoin.local.progressive.running import RunningEstimate

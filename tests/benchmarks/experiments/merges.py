@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsjoin.local.progressive.driver import Driver
-from epsjoin.local.progressive.kinds import JoinCondition
+from epsjoin.local.progressive.kinds.kind import JoinCondition
+from epsjoin.local.progressive.kinds.sweep_areas import KindArea
 from epsjoin.local.progressive.known import NO_PAIRS, KnownRun
 from epsjoin.local.progressive.merging import merge
 from epsjoin.local.progressive.options import Options
@@ -20,7 +21,6 @@ from epsjoin.local.progressive.running import RunningEstimate, RunPairs
 from epsjoin.local.progressive.sizes import FIRST_FRACTIONS, Sizes
 from epsjoin.local.progressive.sources import ArraySource
 from epsjoin.local.progressive.spill import Spill
-from epsjoin.local.progressive.sweep_areas import KindArea
 
 from .claims import Counts
 

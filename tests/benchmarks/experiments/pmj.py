@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from epsjoin import Boxes, Equi, Similarity, Spatial, box_join, join
-from epsjoin.local.progressive.kinds import JoinCondition
+from epsjoin.local.progressive.kinds.kind import JoinCondition
 
 from .claims import Claim, Counts, Line, Picture, Result, Table, within
 from .merges import PAGE_BYTES, WAYS, Course, Tables, follow, sizes_of, thin

@@ -11,14 +11,14 @@ import numpy as np
 
 from epsjoin.kernels.join.codes import as_keys, cube_corners, hold_cubes, range_ends
 from epsjoin.kernels.paired import paired_distances
-from epsjoin.local.progressive.columns import Band, Equi, Spatial, Temporal
 from epsjoin.local.progressive.driver import Driver
-from epsjoin.local.progressive.kinds import JoinCondition, SweepKind
+from epsjoin.local.progressive.kinds.columns import Band, Equi, Spatial, Temporal
+from epsjoin.local.progressive.kinds.kind import JoinCondition, SweepKind
+from epsjoin.local.progressive.kinds.points import PointsInCells, PointsInParts
+from epsjoin.local.progressive.kinds.similarity import Similarity
 from epsjoin.local.progressive.options import Options
-from epsjoin.local.progressive.points import PointsInCells, PointsInParts
 from epsjoin.local.progressive.results import Found
 from epsjoin.local.progressive.rows import SweepRows
-from epsjoin.local.progressive.similarity import Similarity
 from epsjoin.local.progressive.sizes import Sizes
 from epsjoin.local.progressive.sources import ArraySource, IteratorSource, Source
 from epsjoin.local.progressive.spill import Spill

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.join.codes import is_prefix
 from epsjoin.local.plan.encode import encode
-from epsjoin.local.progressive import columns, driver
-from epsjoin.local.progressive.columns import Band, Equi, Spatial, Temporal
-from epsjoin.local.progressive.kinds import JoinCondition, JoinKind
-from epsjoin.local.progressive.points import PointsInCells
+from epsjoin.local.progressive import driver
+from epsjoin.local.progressive.kinds import columns
+from epsjoin.local.progressive.kinds.columns import Band, Equi, Spatial, Temporal
+from epsjoin.local.progressive.kinds.kind import JoinCondition, JoinKind
+from epsjoin.local.progressive.kinds.points import PointsInCells
+from epsjoin.local.progressive.kinds.similarity import Similarity
+from epsjoin.local.progressive.kinds.sweep_areas import Decides
 from epsjoin.local.progressive.rows import NO_RUN, SweepRows
-from epsjoin.local.progressive.similarity import Similarity
-from epsjoin.local.progressive.sweep_areas import Decides
 from oracles import examples, progressive
 from oracles import join as twin
 from tests.local.progressive.cases import KINDS, Case, RowByRow, fitted, make_case
@@ -85,7 +86,7 @@ def test_driver__knows_no_kind_of_join():
     assert names == {"Equi", "Band", "Temporal", "Spatial", "Similarity"}
     assert names == {type(make_case(name, 2, 0).kind).__name__ for name in KINDS}, "all are in the tests"
     folder = Path(driver.__file__).parent
-    for file in folder.glob("*.py"):
+    for file in folder.rglob("*.py"):
         if file.name not in ("columns.py", "similarity.py", "points.py"):
             code = re.sub(r"^ *(>>>|\.\.\.) .*$", "", file.read_text(), flags=re.MULTILINE)  # no examples
             found = re.findall(rf"\b({'|'.join(names)})\b", code, re.IGNORECASE)

@@ -9,6 +9,7 @@ import pytest
 import scipy.stats
 
 from benchmarks.progressive import coverage, estimates
+from epsjoin.local.progressive.kinds.similarity import Similarity
 from epsjoin.local.progressive.running import (
     NOT_RANDOM,
     OrderCheck,
@@ -19,7 +20,6 @@ from epsjoin.local.progressive.running import (
     student,
     variance_of_some,
 )
-from epsjoin.local.progressive.similarity import Similarity
 from epsjoin.progressive.join import progressive_join
 
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from epsjoin.kernels.join.codes import cube_corners, is_prefix, owns_pair
 from epsjoin.local.bestmatch.orders import Closest
 from epsjoin.local.bestmatch.waiting import StreamArea, StreamRows
-from epsjoin.local.progressive.columns import Band, Temporal
-from epsjoin.local.progressive.point_areas import StackArea, WindowArea
+from epsjoin.local.progressive.kinds.columns import Band, Temporal
+from epsjoin.local.progressive.kinds.point_areas import StackArea, WindowArea
+from epsjoin.local.progressive.kinds.similarity import Similarity
+from epsjoin.local.progressive.kinds.sweep_areas import SortedArea
 from epsjoin.local.progressive.rows import IS_RIGHT, NO_RUN, SweepRows
-from epsjoin.local.progressive.similarity import Similarity
-from epsjoin.local.progressive.sweep_areas import SortedArea
 from epsjoin.local.sweep.area import SweepArea
 from oracles import examples
 from oracles import join as twin

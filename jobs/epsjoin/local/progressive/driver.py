@@ -16,7 +16,8 @@ import numpy as np
 
 from epsjoin.errors import ArgumentError
 from epsjoin.local.progressive.estimates import Estimates
-from epsjoin.local.progressive.kinds import JoinCondition, SweepKind
+from epsjoin.local.progressive.kinds.kind import JoinCondition, SweepKind
+from epsjoin.local.progressive.kinds.sweep_areas import KindArea
 from epsjoin.local.progressive.known import KnownRun, MergeProgress, key_edges
 from epsjoin.local.progressive.merging import merge
 from epsjoin.local.progressive.options import Options
@@ -26,7 +27,6 @@ from epsjoin.local.progressive.rows import HAS_MORE, IS_RIGHT, Met, SweepRows, c
 from epsjoin.local.progressive.running import RunningEstimate
 from epsjoin.local.progressive.sources import PAUSE, Source
 from epsjoin.local.progressive.spill import RunWriter, SortedRun, Spill
-from epsjoin.local.progressive.sweep_areas import KindArea
 from epsjoin.local.progressive.tables import Tables, leave_out, of_one_kind, sorted_by_key
 from epsjoin.local.progressive.traversal import lowest_runs, runs_of_full_level, runs_of_next_merge
 from epsjoin.local.progressive.work import Work

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from epsjoin.local.plan.expected import NORMAL_95
-from epsjoin.local.progressive.kinds import SweepKind
+from epsjoin.local.progressive.kinds.kind import SweepKind
 from epsjoin.local.progressive.known import KnownRun, MergeProgress, RunCount
 from epsjoin.local.progressive.rows import Keys, SweepRows, concat
 from epsjoin.local.progressive.running import (

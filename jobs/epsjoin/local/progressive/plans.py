@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from epsjoin.kernels.arrays import Floats
-from epsjoin.local.progressive.kinds import CutKind, JoinCondition, SweepKind
+from epsjoin.local.progressive.kinds.kind import CutKind, JoinCondition, SweepKind
 from epsjoin.local.progressive.rows import HAS_MORE, Keys, SweepRows, concat
 from epsjoin.local.progressive.sizes import Sizes
 from epsjoin.local.progressive.spill import SortedRun, Spill

@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 
 from epsjoin.errors import ArgumentError, DataRefusedError, EpsjoinError
-from epsjoin.local.progressive.kinds import JoinCondition, Keyed, SweepKind
+from epsjoin.local.progressive.kinds.kind import JoinCondition, Keyed, SweepKind
 from epsjoin.local.progressive.rows import HAS_MORE, IS_NULL, IS_RIGHT, NO_RUN, SweepRows, concat
 from epsjoin.local.progressive.running import combinations
 from epsjoin.local.progressive.sources import NUMBERS, PAUSE, Chunk, Source

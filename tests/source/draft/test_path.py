@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from epsjoin.contracts.load_source import load_source
-from epsjoin.source.draft import draft
+from epsjoin.source.draft.contract import draft
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from epsjoin.contracts.sources import MAX_DEGREES
-from epsjoin.source.guess_column import Guess
+from epsjoin.source.draft.guess_column import Guess
 
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _PLACES = {

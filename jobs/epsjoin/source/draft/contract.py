@@ -14,8 +14,10 @@ from epsjoin.console import counted
 from epsjoin.contracts.load_source import load_source
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
-from epsjoin.source.draft_path import snapshots_of
-from epsjoin.source.draft_roles import (
+from epsjoin.source.draft.guess import FileGuess, guess_file, try_contract
+from epsjoin.source.draft.guess_column import Guess
+from epsjoin.source.draft.path import snapshots_of
+from epsjoin.source.draft.roles import (
     BAD_FRACTION,
     MAX_PLACE,
     TEXT_OF_LISTS,
@@ -24,8 +26,6 @@ from epsjoin.source.draft_roles import (
     why_no_coordinates,
     why_no_key,
 )
-from epsjoin.source.guess import FileGuess, guess_file, try_contract
-from epsjoin.source.guess_column import Guess
 from epsjoin.source.records import Record, format_of
 from epsjoin.source.values import kind_of
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from epsjoin.contracts.load_source import load_source
 from epsjoin.contracts.sources import SourceContract
-from epsjoin.source.draft import draft
+from epsjoin.source.draft.contract import draft
 from epsjoin.source.records import open_records
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 
 
 def drafted(file: Path, tmp_path: Path) -> tuple[SourceContract, str]:

@@ -27,8 +27,8 @@ from numpy.typing import ArrayLike
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.local.arguments import as_number, check_points
+from epsjoin.local.progressive.kinds.sweep_areas import KindArea, SortedArea
 from epsjoin.local.progressive.rows import Keys, SweepRows, Values
-from epsjoin.local.progressive.sweep_areas import KindArea, SortedArea
 
 
 class Keyed(NamedTuple):
@@ -214,7 +214,7 @@ class JoinKind(JoinCondition, SweepKind):
         return SortedArea(self, counters, two_tables)
 
     def expire_of(self, rows: SweepRows) -> Keys:
-        """See :class:`~epsjoin.local.progressive.sweep_areas.Decides`."""
+        """See :class:`~epsjoin.local.progressive.kinds.sweep_areas.Decides`."""
         return self._check_keys("expire", self.expire(rows.values, rows.is_right), rows.n)
 
     def _check_keys(self, method: str, given: object, n: int) -> Keys:
@@ -228,7 +228,7 @@ class JoinKind(JoinCondition, SweepKind):
         return keys
 
     def meet(self, rows: SweepRows, first: Ints, second: Ints) -> Floats:
-        """See :class:`~epsjoin.local.progressive.sweep_areas.Decides`."""
+        """See :class:`~epsjoin.local.progressive.kinds.sweep_areas.Decides`."""
         swap = (rows.flags[first] & 1) > (rows.flags[second] & 1)
         left, right = np.where(swap, second, first), np.where(swap, first, second)
         found = np.asarray(self.joins(rows.values[left], rows.values[right]))

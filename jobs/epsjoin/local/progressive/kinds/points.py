@@ -24,8 +24,8 @@ from epsjoin.local.plan.encode import encode
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.keys import CodeKey, MaskKey
 from epsjoin.local.plan.planner import plan_join
-from epsjoin.local.progressive.kinds import CutKind, Keyed, SweepKind
-from epsjoin.local.progressive.point_areas import StackArea, WindowArea
+from epsjoin.local.progressive.kinds.kind import CutKind, Keyed, SweepKind
+from epsjoin.local.progressive.kinds.point_areas import StackArea, WindowArea
 from epsjoin.local.progressive.rows import Keys, SweepRows, Values
 
 _MIN_SAMPLE_PER_PART = 16

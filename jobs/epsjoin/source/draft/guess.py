@@ -16,7 +16,7 @@ from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.source_columns import RESERVED, is_plain
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
-from epsjoin.source.guess_column import ColumnValues, Guess
+from epsjoin.source.draft.guess_column import ColumnValues, Guess
 from epsjoin.source.records import FORMATS, Record, key_id, open_records
 from epsjoin.source.untyped import FoundColumns, other_separator
 

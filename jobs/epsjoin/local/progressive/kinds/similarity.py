@@ -14,8 +14,8 @@ from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.planner import plan_join
-from epsjoin.local.progressive.kinds import Fitted, JoinCondition, SweepKind, check_lower
-from epsjoin.local.progressive.points import PointsInCells, PointsInMemory, PointsInParts
+from epsjoin.local.progressive.kinds.kind import Fitted, JoinCondition, SweepKind, check_lower
+from epsjoin.local.progressive.kinds.points import PointsInCells, PointsInMemory, PointsInParts
 from epsjoin.local.progressive.rows import Values
 from epsjoin.local.scale import scale_metric
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from epsjoin.errors import DataRefusedError
-from epsjoin.source.draft import draft
-from tests.source.drafts import drafted, reasons
+from epsjoin.source.draft.contract import draft
+from tests.source.draft.drafts import drafted, reasons
 
 
 def test_draft__of_numbers_without_a_key(tmp_path: Path) -> None:

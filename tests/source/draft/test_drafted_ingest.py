@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from epsjoin.contracts.load_source import load_source
 from epsjoin.errors import DataRefusedError
-from epsjoin.source.draft import draft
+from epsjoin.source.draft.contract import draft
 from epsjoin.source.records import open_records
 from tests.oracles import examples
 

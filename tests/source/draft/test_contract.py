@@ -13,10 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from epsjoin.errors import ArgumentError, DataRefusedError
-from epsjoin.source import bounds, guess
-from epsjoin.source.draft import draft
+from epsjoin.source import bounds
+from epsjoin.source.draft import guess
+from epsjoin.source.draft.contract import draft
 from epsjoin.source.records import open_records
-from tests.source.drafts import DATA, drafted, reasons
+from tests.source.draft.drafts import DATA, drafted, reasons
 
 
 def test_draft__of_real_places_on_the_map(tmp_path: Path) -> None:

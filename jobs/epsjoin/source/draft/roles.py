@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 
 from epsjoin.console import counted
-from epsjoin.source.degrees import are_degrees, find_places
-from epsjoin.source.guess import FileGuess
-from epsjoin.source.guess_column import Guess
+from epsjoin.source.draft.degrees import are_degrees, find_places
+from epsjoin.source.draft.guess import FileGuess
+from epsjoin.source.draft.guess_column import Guess
 
 MAX_PLACE, _MIN_VECTOR = 3, 8
 """Number of numbers up to which a list is a place; and from which on it is the coordinates, whatever numbers

@@ -1,0 +1,1 @@
+"""The kinds of progressive joins: what rows are joined on, and the sweep areas that find their pairs."""
