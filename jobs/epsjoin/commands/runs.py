@@ -1,4 +1,4 @@
-"""What commands that tell of runs share."""
+"""What commands about runs share: the runs one after the other, and answers as lines below a title."""
 
 from __future__ import annotations
 

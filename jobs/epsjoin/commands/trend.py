@@ -20,9 +20,9 @@ from epsjoin.console import counted, say
 from epsjoin.errors import UnfitTableError
 from epsjoin.lake import slices, uris
 from epsjoin.lake.arguments import add_lake, open_stored
+from epsjoin.lake.cluster_names import count_names
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake
-from epsjoin.lake.names import count_names
 from epsjoin.report import words
 from epsjoin.report.figures.figure import COLOURS, FAINT, STYLE, WIDTH_IN, new_figure, to_png
 

@@ -14,7 +14,7 @@ from pyspark.sql import types as T
 from epsjoin.errors import ArgumentError
 from epsjoin.local.arguments import check_dimensions, list_names
 from epsjoin.local.metric import Metric
-from epsjoin.spark.names import folding
+from epsjoin.spark.column_names import folding
 from epsjoin.spark.points import Points
 from epsjoin.spark.reading import Reading
 

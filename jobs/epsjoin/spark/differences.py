@@ -25,8 +25,8 @@ from epsjoin.errors import ArgumentError
 from epsjoin.lake.schemas import quoted
 from epsjoin.local.arguments import list_names
 from epsjoin.spark.arrow import Task
+from epsjoin.spark.column_names import folding
 from epsjoin.spark.columns import refuse_stream
-from epsjoin.spark.names import folding
 
 _RESULT = ("kind", "columns", "before", "now")
 """Columns of the result besides the key."""

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from epsjoin.findings import ABSENT, OTHERS, TELLING, Comparison
+from epsjoin.lake.cluster_names import count_names
 from epsjoin.lake.fingerprints import Fingerprints
-from epsjoin.lake.names import count_names
 from epsjoin.params import RunParams
 from epsjoin.spark.job import Job
 from epsjoin.spark.report import comparison

@@ -15,9 +15,9 @@ from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import MissingSliceError
 from epsjoin.findings import Comparison, Findings, Row
 from epsjoin.lake import refusals, slices
+from epsjoin.lake.cluster_names import count_names
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.lake.names import count_names
 from epsjoin.local.metric import get_metric
 from epsjoin.local.neighbours.from_pairs import Neighbours
 from epsjoin.local.plan.sizes import WORKER_BYTES

@@ -8,9 +8,9 @@ from typing import Any
 from epsjoin.errors import UnfitTableError
 from epsjoin.findings import Findings, Row
 from epsjoin.lake import slices
+from epsjoin.lake.cluster_names import count_names
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake
-from epsjoin.lake.names import count_names
 
 MAX_RUNS = 12
 """Maximum number of runs in the trends and the lives of clusters, the reported run included."""
