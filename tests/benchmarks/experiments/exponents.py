@@ -23,8 +23,10 @@ SAMPLES = {"CAD": 10_000, "CT": 6_870, "CM": 6_804, "CH": 10_000}
 ALL_EPS: list[float] = np.geomspace(3e-4, 0.3, 12).tolist()
 K, MSL = 3, 0
 
-
 NORMS = ("euclidean", "manhattan", "chebyshev")
+
+Errors = dict[str, tuple[list[float], list[float]]]
+"""Of each set and eps: by how many orders the models of GESS and of MSJ are above the count."""
 
 
 @cache
@@ -130,9 +132,9 @@ def _interval(fit: object) -> str:
 
 def models() -> Result:
     """Figures 3.33 to 3.37: the model with d := P beside what is counted, and beside a sample's count."""
-    claims, pictures, rows = [], [], []
+    pictures, rows = [], []
     counts = dict[str, Sequence[int]]()
-    errors: dict[str, tuple[list[float], list[float]]] = {}
+    errors: Errors = {}
     for number, name in enumerate(("CAD", "CT", "CM", "CH")):
         points = _sample(name)
         p = law(name, 20_000).exponent
@@ -170,26 +172,33 @@ def models() -> Result:
             )
         )
         if name == "CH":
-            pictures.append(
-                Picture(
-                    "fig3.37",
-                    "Figure 3.37: CH, the model of MSJ for other d",
-                    "ε",
-                    "comparisons",
-                    [
-                        lines[0],
-                        *(
-                            Line(
-                                f"d = {d}",
-                                ALL_EPS,
-                                [expected_work(n, d, eps, 0).comparisons for eps in ALL_EPS],
-                            )
-                            for d in (1, 2, 3, 6, 64)
-                        ),
-                    ],
-                    is_log_x=True,
-                )
+            pictures.append(_picture_of_other_dimensions(n, lines[0]))
+    return Result(
+        _claims_of_models(errors),
+        pictures,
+        [
+            Table(
+                "Comparisons counted, and log10 of model / counted",
+                ["set", "ε", "counted", "GESS", "MSJ", "from 2,000 rows"],
+                rows,
             )
+        ],
+        counts=counts,
+    )
+
+
+def _picture_of_other_dimensions(n: int, counted: Line) -> Picture:
+    models = [
+        Line(f"d = {d}", ALL_EPS, [expected_work(n, d, eps, 0).comparisons for eps in ALL_EPS])
+        for d in (1, 2, 3, 6, 64)
+    ]
+    title = "Figure 3.37: CH, the model of MSJ for other d"
+    return Picture("fig3.37", title, "ε", "comparisons", [counted, *models], is_log_x=True)
+
+
+def _claims_of_models(errors: Errors) -> list[Claim]:
+    """What the text says of its figures, by the errors of GESS's and of MSJ's model."""
+    claims = []
     for name, text in (
         ("CAD", "3.33, CAD: GESS's model is 3 orders too low"),
         ("CT", "3.34, CT: 4 orders too low"),
@@ -240,18 +249,7 @@ def models() -> Result:
             True,
         ),
     ]
-    return Result(
-        claims,
-        pictures,
-        [
-            Table(
-                "Comparisons counted, and log10 of model / counted",
-                ["set", "ε", "counted", "GESS", "MSJ", "from 2,000 rows"],
-                rows,
-            )
-        ],
-        counts=counts,
-    )
+    return claims
 
 
 def _sample(name: str) -> Floats:

@@ -192,12 +192,12 @@ def _format_target(target: float | None) -> str:
 
 
 def _choose_by_law(params: RunParams, fit: EpsilonFit) -> ChosenEps:
-    digits, share = params.eps_digits, params.k_distance_quantile
+    digits, fraction = params.eps_digits, params.k_distance_quantile
     if params.pairs is not None:
         return ChosenEps(fit.eps_for(pairs=params.pairs, digits=digits), "pairs", params.pairs)
-    if share is not None:
-        eps = fit.eps_for(k_distance_quantile=share, k=_rank(params), digits=digits)
-        return ChosenEps(eps, "k_distance_quantile", share)
+    if fraction is not None:
+        eps = fit.eps_for(k_distance_quantile=fraction, k=_rank(params), digits=digits)
+        return ChosenEps(eps, "k_distance_quantile", fraction)
     eps = fit.eps_for(neighbours=params.neighbours, digits=digits)
     return ChosenEps(eps, "neighbours", params.neighbours)
 
@@ -205,13 +205,13 @@ def _choose_by_law(params: RunParams, fit: EpsilonFit) -> ChosenEps:
 def _choose_without_law(params: RunParams, fitted: _Fitted) -> ChosenEps:
     """Choose eps where there is no power law: the k-distances need none where all points are looked at."""
     sample, n_points = fitted.sample, fitted.n_points
-    share = None if params.pairs is not None else params.k_distance_quantile
+    fraction = None if params.pairs is not None else params.k_distance_quantile
     is_whole, k = len(sample) == n_points, _rank(params)
-    if is_whole and share is not None:
-        eps = quantile_of_all(sample, fitted.metric, share, k, params.eps_digits, params.seed)
-        return ChosenEps(eps, "k_distance_quantile", share)
+    if is_whole and fraction is not None:
+        eps = quantile_of_all(sample, fitted.metric, fraction, k, params.eps_digits, params.seed)
+        return ChosenEps(eps, "k_distance_quantile", fraction)
     other = ""
-    if share is not None and n_points <= MAX_SAMPLE_ROWS:
+    if fraction is not None and n_points <= MAX_SAMPLE_ROWS:
         other = f", or raise sample_rows ({len(sample):,}) to all {n_points:,} points"
     elif is_whole and len(sample) > k and (sample != sample[0]).any():
         other = " or by k_distance_quantile"
