@@ -171,16 +171,16 @@ bench-parts: $(JOBS) ## how evenly the work of a join lies in its parts, into do
 	env OPENBLAS_NUM_THREADS=1 PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.parts $(if $(ONLY),--only $(ONLY))
 
 bench-spark: $(JOBS) $(JARS) ## the join on Spark against cKDTree and MLlib, into docs/benchmarks/spark.md; ONLY=uni8 prints one
-	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.spark_join $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS))
+	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.spark.join $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-scaling: $(JOBS) $(JARS) ## the ways of large data, on cad16L with lowered limits, into docs/benchmarks/scaling.md
-	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.scaling
+	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.spark.scaling
 
 bench-increments: $(JOBS) $(JARS) ## what the steps cost by increment and whole, into docs/benchmarks/increments.md; ONLY=uni8 ROWS=20000 prints a small one
-	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.increments $(if $(ONLY),--only $(ONLY)) $(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS))
+	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.spark.increments $(if $(ONLY),--only $(ONLY)) $(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-around: setup ## what each step costs by spark-submit, into docs/benchmarks/around.md; ONLY=navaids prints one, AGAINST=folder compares
-	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.around $(if $(ONLY),--only "$(ONLY)") $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(AGAINST),--against $(AGAINST))
+	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.spark.around $(if $(ONLY),--only "$(ONLY)") $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(AGAINST),--against $(AGAINST))
 
 bench-bestmatch: $(JOBS) ## best matches against NumPy, cKDTree, DuckDB if it is there and pandas, streams, and the figures on MatWin, into docs/benchmarks/bestmatch.md; SCALE=10 ROUNDS=1 prints
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.bestmatch $(if $(SCALE),--scale $(SCALE)) $(if $(ROUNDS),--rounds $(ROUNDS))
@@ -193,7 +193,7 @@ bench-windows: $(JOBS) ## windows against counting and joining anew, and the pap
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.windows $(if $(SCALE),--scale $(SCALE)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-first-pairs: $(JOBS) $(JARS) ## a join of frames that adds its pairs every second, beside one that adds all at once; what telling how far a join is costs; ONLY=cad16L ROUNDS=1; prints
-	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.first_pairs $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS))
+	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.spark.first_pairs $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-index: $(JOBS) ## a kept index beside SciPy's tree: one query, 10 rows, 1,000 rows, into docs/benchmarks/index.md; ROUNDS=1 prints
 	env OPENBLAS_NUM_THREADS=1 PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.index $(if $(ROUNDS),--rounds $(ROUNDS))
@@ -211,7 +211,7 @@ experiments: $(JOBS) ## the dissertation's figures rerun, with verdicts and coun
 	env OPENBLAS_NUM_THREADS=1 PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.experiments $(if $(ONLY),--only $(ONLY)) $(if $(KEEP),--keep)
 
 bench-ingest: setup ## what reading a row costs beside pyarrow and pandas, into docs/benchmarks/ingest.md; ONLY="JSON lines, 16 numbers" prints one
-	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.ingest $(if $(ONLY),--only "$(ONLY)") $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ROWS),--rows $(ROWS))
+	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.spark.ingest $(if $(ONLY),--only "$(ONLY)") $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ROWS),--rows $(ROWS))
 
 docs: $(JOBS) ## docs/api.md from the docstrings, pictures in docs/library.md and docs/best-matches.md from their lines
 	PYTHONPATH=jobs .venv/bin/python docs/build_api.py

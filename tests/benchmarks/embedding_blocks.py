@@ -20,8 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from .embeddings import DIMENSIONS, SETS, Rows, embeddings
-from .on_spark import cpu_of_all, environment
 from .page import count, machine, seconds, spread, table
+from .spark.bench import cpu_of_all, environment
 
 ROUNDS = 3
 FEW, MANY = 8, 60

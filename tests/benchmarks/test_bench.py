@@ -23,10 +23,10 @@ from benchmarks.contenders import (
     sklearn_clusters,
 )
 from benchmarks.measure import growth_bytes, in_own_process, race, timed
-from benchmarks.on_spark import RUN, lake_with_points
 from benchmarks.page import BEGIN, END
 from benchmarks.questions import Answer, Curve
 from benchmarks.sets import Set, first_of_cad, subspace, uniform
+from benchmarks.spark.bench import RUN, lake_with_points
 from epsjoin.lake import slices
 from epsjoin.pipeline import tables_at
 from open_sets import numbers

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import increments, parts, plans, scaling, spark_join
+from benchmarks import parts, plans
 from benchmarks.page import BEGIN, END, put, spread, table
+from benchmarks.spark import increments, join, scaling
 
 
 def test_put__needs_the_markers(tmp_path):
@@ -23,7 +24,7 @@ def test_put__needs_the_markers(tmp_path):
         (command.DOCS / command.PAGE, (BEGIN, END)),
         (plans.DOCS / plans.PAGE, (BEGIN, END)),
         (parts.DOCS / parts.PAGE, (parts.BEGIN, parts.END)),
-        (spark_join.PAGE, (BEGIN, END)),
+        (join.PAGE, (BEGIN, END)),
         (scaling.PAGE, (BEGIN, END)),
         (increments.PAGE, (BEGIN, END)),
     ],

@@ -7,11 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import (
-    around,
-    ingest,
-    measure,
-)
+from benchmarks import measure
+from benchmarks.spark import around, ingest
 
 
 @pytest.mark.parametrize("name", ingest.KINDS)

@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .measure import in_own_process
-from .on_spark import PHASES, REPOSITORY, RUN, Bench, Taken, largest_bytes, mebibytes, timed
-from .page import count, machine, megabytes, put, seconds, spread, table
+from ..measure import in_own_process
+from ..page import count, machine, megabytes, put, seconds, spread, table
+from .bench import PHASES, REPOSITORY, RUN, Bench, Taken, largest_bytes, mebibytes, timed
 
 PAGE = REPOSITORY / "docs" / "benchmarks" / "spark.md"
 SETS = ("cad16L", "uni8", "landmarks", "skin")
@@ -257,7 +257,7 @@ def memory_section(folder: str) -> list[str]:
 
     from epsjoin.params import RunParams
 
-    from .sets import BY_NAME, SKEWED
+    from ..sets import BY_NAME, SKEWED
 
     rows = []
     for name, eps in MEMORY_SETS.items():
@@ -294,7 +294,7 @@ def main() -> int:
     arguments = parser.parse_args()
     import numpy as np
 
-    from .sets import BY_NAME, cad
+    from ..sets import BY_NAME, cad
 
     with tempfile.TemporaryDirectory(prefix="bench-points-") as folder:
 

@@ -12,9 +12,9 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from benchmarks import around
 from benchmarks.measure import in_own_process
 from benchmarks.sets import BY_NAME, Set, uniform
+from benchmarks.spark import around
 from epsjoin.contracts.load_source import load_source
 from epsjoin.source.records import open_records
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks import increments
+from benchmarks.spark import increments
 
 
 @pytest.mark.parametrize(("fraction", "is_local"), increments.CHANGES.values(), ids=increments.CHANGES)

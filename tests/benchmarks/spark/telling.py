@@ -12,8 +12,8 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 from unittest import mock
 
-from .on_spark import Taken, timed
-from .page import seconds, spread
+from ..page import seconds, spread
+from .bench import Taken, timed
 
 Work = Callable[[], Mapping[str, float]]
 HEAD = ["", "CPU s", "watching, CPU ms", "of the CPU, %", "CPU / unwatched"]

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .free_memory import take_back
+from ..free_memory import take_back
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+REPOSITORY = Path(__file__).resolve().parents[3]
 RUN = "2024-01-01"
 OF_ALL_PROCESSES = 2 << 30
 """Bytes that are taken back before a call: more than driver, JVM and workers touch together."""

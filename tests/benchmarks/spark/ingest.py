@@ -18,10 +18,10 @@ from typing import Any, NamedTuple
 
 from tiny import RUN, coordinate, key, new_lake
 
+from ..measure import Call, Run, growth_bytes, in_own_process, timed
+from ..page import count, machine, megabytes, put, seconds, spread, table
+from ..sets import cad
 from .around import MASTER, PROJECT, Cost, cost_of
-from .measure import Call, Run, growth_bytes, in_own_process, timed
-from .page import count, machine, megabytes, put, seconds, spread, table
-from .sets import cad
 
 PAGE = PROJECT / "docs" / "benchmarks" / "ingest.md"
 START_ROWS = 1_000

@@ -1,7 +1,7 @@
 """``make bench-first-pairs``: a join of frames that adds its pairs every second, or all of them at once.
 
 When are the first pairs there, and what does it cost the rest? And what does it cost that a join tells how
-far it is (:mod:`benchmarks.telling`)? It prints; nothing is written.
+far it is (:mod:`benchmarks.spark.telling`)? It prints; nothing is written.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .measure import in_own_process
-from .on_spark import RUN, Bench, rows_in, timed
-from .page import machine, seconds, spread, table
-from .sets import BY_NAME
+from ..measure import in_own_process
+from ..page import machine, seconds, spread, table
+from ..sets import BY_NAME
+from .bench import RUN, Bench, rows_in, timed
 from .telling import HEAD as TELLING_HEAD
 from .telling import race_watched
 

@@ -25,12 +25,12 @@ from typing import NamedTuple
 
 from tiny import coordinate, key, list_of_coordinates, write_contract
 
-from .free_memory import take_back_free
-from .measure import cpu_meter, in_own_process
-from .page import count, machine, megabytes, put, seconds, table
+from ..free_memory import take_back_free
+from ..measure import cpu_meter, in_own_process
+from ..page import count, machine, megabytes, put, seconds, table
 from .scaling import processes_below
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = Path(__file__).resolve().parents[3]
 PAGE = PROJECT / "docs" / "benchmarks" / "around.md"
 MASTER = "local[2]"
 _SUBREAPER = 36
@@ -115,7 +115,7 @@ def cad(
     import pyarrow.csv as pcsv
     import pyarrow.parquet as pq
 
-    from .sets import BY_NAME
+    from ..sets import BY_NAME
 
     chosen = BY_NAME["cad16L"]
     points = chosen.make()

@@ -19,11 +19,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from .measure import cpu_meter, in_own_process
-from .on_spark import REPOSITORY, RUN, Bench, Taken, mebibytes, rows_in, timed
-from .page import count, machine, put, seconds, table
+from ..measure import cpu_meter, in_own_process
+from ..page import count, machine, put, seconds, table
+from .bench import REPOSITORY, RUN, Bench, Taken, mebibytes, rows_in, timed
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks" / "scaling.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "benchmarks" / "scaling.md"
 SET = "cad16L"
 PARTS = 64
 LAYOUTS = ((8, 64), (64, 256))
@@ -277,7 +277,7 @@ def at_size(copies: int, of: str = SET, jobs: Sequence[str] | None = None) -> li
     """The jobs from points to outliers, or those named, on shifted copies of a set, in a JVM of 1 GB."""
     import numpy as np
 
-    from .sets import BY_NAME
+    from ..sets import BY_NAME
 
     chosen = BY_NAME[of]
     points = chosen.make()
@@ -319,7 +319,7 @@ def _lay(folder: str, copies: int, points: Any, shift: Any, eps: float) -> int:
     """Lay the points in a lake; the pairs of all copies, which are too far apart to have any in common."""
     import epsjoin
 
-    from .on_spark import lake_with_points
+    from .bench import lake_with_points
 
     found = []
 
@@ -352,7 +352,7 @@ def main() -> int:
         return 0
     import numpy as np
 
-    from .sets import BY_NAME
+    from ..sets import BY_NAME
 
     chosen = BY_NAME[SET]
     if chosen.eps is None:

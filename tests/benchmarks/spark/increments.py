@@ -21,12 +21,12 @@ from typing import Any
 
 from tiny import coordinate, key, new_lake
 
-from .measure import cpu_meter, in_own_process, timed
-from .on_spark import environment
-from .page import count, machine, put, seconds, spread, table
-from .sets import BY_NAME
+from ..measure import cpu_meter, in_own_process, timed
+from ..page import count, machine, put, seconds, spread, table
+from ..sets import BY_NAME
+from .bench import environment
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "benchmarks" / "increments.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "benchmarks" / "increments.md"
 BASE, RUN = "2023-01-01", "2023-02-01"
 WHOLE = "whole"
 CHANGES: Mapping[str, tuple[float, bool]] = {

@@ -1,0 +1,1 @@
+"""Benchmarks on Spark: joins of DataFrames and the steps of a run, each against its peers."""
