@@ -22,6 +22,7 @@ Variables: ``EPSJOIN_SERVICES_DIR`` (default: ``.services``), the ports ``AIRFLO
 from __future__ import annotations
 
 import base64
+import json
 import os
 import secrets
 import signal
@@ -114,9 +115,14 @@ class Services:
         self.database = Database(folder, read_port(environment, "EPSJOIN_DATABASE_PORT", 5433))
         self.cluster_port = read_port(environment, "EPSJOIN_CLUSTER_PORT", 7077, len(CLUSTER))
         self.wait = read_seconds(environment, "EPSJOIN_SERVICES_WAIT", 180)
-        spark = f'{{"conn_type":"spark","host":"spark://127.0.0.1","port":{self.cluster_port},"extra":{{"deploy-mode":"client"}}}}'
+        spark = {
+            "conn_type": "spark",
+            "host": "spark://127.0.0.1",
+            "port": self.cluster_port,
+            "extra": {"deploy-mode": "client"},
+        }
         own = {
-            "AIRFLOW_CONN_SPARK_DEFAULT": spark,
+            "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps(spark),
             "EPSJOIN_AIRFLOW": "bin/services airflow",
             "EPSJOIN_CLUSTER_DIR": str(folder / "cluster"),
             "EPSJOIN_DATABASE": f"127.0.0.1:{self.database.port}",
