@@ -163,6 +163,10 @@ if _IS_KEPT and not config.CACHE_LOCATOR_CLASSES:
         )
 
 
+_PART = {"_nrt": False, "forceinline": True}
+"""How numba compiles what is a part of other kernels: without its runtime, and into them."""
+
+
 def njit(function: F) -> F:
     """Compile ``function`` with numba, cached on disk, without the GIL.
 
@@ -173,12 +177,14 @@ def njit(function: F) -> F:
 
 
 def njit_inner(function: F) -> F:
-    """As :func:`njit`, for a function of innermost loops: nobody counts who holds its arrays.
+    """As :func:`njit`, for a part of other kernels' innermost loops: it is written into each of them.
 
-    Where a function has branches, numba counts references to its arrays in each call, and threads wait for
-    one another as they count. Such a function makes no array: numba refuses to compile one that does.
+    A call hands over some seven words for each array, which costs more than a short function does. Nor does
+    anybody count who holds its arrays: where a function has branches, numba counts references to them in each
+    call, and threads wait for one another as they count. Such a function makes no array: numba refuses to
+    compile one that does.
     """
-    return _compile(function, _nrt=False)
+    return _compile(function, **_PART)
 
 
 def njit_any_order(function: F) -> F:
@@ -192,7 +198,7 @@ def njit_any_order(function: F) -> F:
 
 def njit_inner_any_order(function: F) -> F:
     """As :func:`njit_any_order` and :func:`njit_inner`."""
-    return _compile(function, fastmath={"contract", "reassoc"}, _nrt=False)
+    return _compile(function, fastmath={"contract", "reassoc"}, **_PART)
 
 
 def njit_as(write: Callable[..., Any]) -> Callable[[F], F]:

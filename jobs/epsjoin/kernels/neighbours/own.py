@@ -25,8 +25,9 @@ from epsjoin.kernels.neighbours.boxes import (
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_in_order
 from epsjoin.kernels.neighbours.tree import reach
 
-_LANES = 4
-"""Gaps are computed for a multiple of so many queries: LLVM takes so many at once."""
+_LANES = 8
+"""Gaps are computed for a multiple of so many queries: LLVM takes up to so many at once, what is left over one by
+one."""
 
 
 @njit
