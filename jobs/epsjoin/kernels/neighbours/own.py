@@ -26,8 +26,7 @@ from epsjoin.kernels.neighbours.heaps import NearestLists, keep_in_order
 from epsjoin.kernels.neighbours.tree import reach
 
 _LANES = 8
-"""Gaps are computed for a multiple of so many queries: LLVM takes up to so many at once, what is left over one by
-one."""
+"""Gaps are computed for a multiple of so many queries: LLVM takes so many at once, the rest one by one."""
 
 
 @njit

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.accelerate import njit, njit_inner
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import BY_AXIS, EUCLIDEAN, Decision, decide
 from epsjoin.kernels.join.projection import SQUARES
@@ -31,7 +31,7 @@ class Room(NamedTuple):
     distance: Floats
 
 
-@njit
+@njit_inner
 def _take(
     values: Floats,
     skipped: int,
@@ -54,7 +54,7 @@ def _take(
     return found
 
 
-@njit
+@njit_inner
 def _decide_in_leaf(
     decision: Decision, queries: Floats, number: int, places: Floats, begin: int, size: int, values: Floats
 ) -> None:
@@ -64,7 +64,7 @@ def _decide_in_leaf(
         values[j] = distance if distance >= 0.0 else np.inf
 
 
-@njit
+@njit_inner
 def _take_roots(metric: int, distance: Floats, end: int) -> None:
     """Turn sums of squares into distances: the bits of :func:`epsjoin.kernels.distances.decide`."""
     if metric == EUCLIDEAN:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.accelerate import njit, njit_inner
 from epsjoin.kernels.arrays import Bools, Floats, Floats32, Ints
 from epsjoin.kernels.distances import EUCLIDEAN, Decision
 from epsjoin.kernels.join.product import (
@@ -29,7 +29,7 @@ _SQUARE_SLACK, _MIN_SQUARE = 1e-12, 1e-300
 """More than the square of a rounded root is off by; tiny squares have few digits."""
 
 
-@njit
+@njit_inner
 def _keep(
     left: ProductRows, x: int, right: ProductRows, y: int, decision: Decision, copied: Floats, bound: float
 ) -> float:

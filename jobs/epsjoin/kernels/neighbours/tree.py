@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.accelerate import njit, njit_inner
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import (
     BY_AXIS,
@@ -51,7 +51,7 @@ def least_distance(metric: int, p: float) -> float:
     return 1e-300 ** (1.0 / p) if metric == MINKOWSKI else 0.0
 
 
-@njit
+@njit_inner
 def reach(metric: int, norm: int, distance: float, least: float) -> float:
     """What the differences to any point within this distance come to at most: see :func:`box_gap`.
 

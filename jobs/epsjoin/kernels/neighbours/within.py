@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.accelerate import njit, njit_inner
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import BY_AXIS, Decision, decide
 from epsjoin.kernels.neighbours.boxes import (
@@ -41,7 +41,7 @@ class Reach(NamedTuple):
     whole: float
 
 
-@njit
+@njit_inner
 def _farthest(norm: int, low: Floats, high: Floats, at: int, tree: BoxTree, node: int) -> float:
     """The differences between the farthest places of a box and a node's: squares, sum or maximum."""
     total = 0.0
@@ -50,7 +50,7 @@ def _farthest(norm: int, low: Floats, high: Floats, at: int, tree: BoxTree, node
     return total
 
 
-@njit
+@njit_inner
 def _count_below(n: int, n_leaves: int, node: int) -> int:
     """Number of points below a node."""
     first = node
@@ -61,7 +61,7 @@ def _count_below(n: int, n_leaves: int, node: int) -> int:
     return n * (last - n_leaves + 2) // n_leaves - n * (first - n_leaves + 1) // n_leaves
 
 
-@njit
+@njit_inner
 def _count_in_leaf(
     decision: Decision,
     places: Floats,
