@@ -181,6 +181,18 @@ def test_knn_frames__number_the_neighbours():
     assert of_two["right_id"].tolist() == of_two["left_id"].tolist() == list(range(100, 105))
 
 
+@pytest.mark.parametrize("others", [None, FRAME])
+def test_knn_frames__take_weights(others):
+    found = epsjoin.knn_frames(FRAME, others, 2, columns=["x", "y"], weights=[9, 0.5])
+    expected = epsjoin.knn_join(None if others is None else XY, XY, 2, weights=[9, 0.5])
+    assert found["distance"].tolist() == expected.distance.reshape(-1).tolist()
+    assert (found["right_id"] - FRAME.index[0]).tolist() == expected.neighbour.reshape(-1).tolist()
+    assert (
+        expected.neighbour.tolist()
+        != epsjoin.knn_join(None if others is None else XY, XY, 2).neighbour.tolist()
+    )
+
+
 VIEWS = pa.array(NAMES, pa.string_view())
 REPEATED = pa.RunEndEncodedArray.from_arrays(pa.array([20, 60], pa.int32()), pa.array(["a", "b"]))
 
@@ -219,6 +231,11 @@ def test_frames__take_names_of_columns_in_any_list(as_given):
 def test_join_frames__of_vectors_without_rows_has_no_pairs(how):
     empty = pd.DataFrame({"at": []})
     assert not len(epsjoin.join_frames(empty, **{"columns": "at", "eps": 0.5} | how))
+
+
+@pytest.mark.parametrize("how", [{}, {"metric": "haversine"}, {"weights": [1, 2]}])
+def test_knn_frames__of_vectors_without_rows_has_no_neighbours(how):
+    assert not len(epsjoin.knn_frames(pd.DataFrame({"at": []}), columns="at", **how))
 
 
 VECTORS = polars.DataFrame(

@@ -83,9 +83,8 @@ def join_frames(
     """
     check_choice("how", how, HOW)
     kind, left = find_kind("left", left)
-    chosen, columns = get_metric(metric), list_columns(columns)
-    width = max(2 if chosen.full_turn else 1, as_array("eps", eps).size)
-    width = max(width, 1 if weights is None else as_array("weights", weights).size)
+    columns = list_columns(columns)
+    width = max(_width(get_metric(metric), weights), as_array("eps", eps).size)
     points = coordinates_of("left", left, columns, width)
     other = None
     if id is not None:
@@ -113,6 +112,7 @@ def knn_frames(
     columns: str | Iterable[str],
     id: str | None = None,
     metric: str | Metric = "euclidean",
+    weights: ArrayLike | None = None,
     n_jobs: int | None = 1,
 ) -> Any:
     """Find the k nearest rows of a frame for every row of another, as a frame.
@@ -121,7 +121,7 @@ def knn_frames(
     ----------
     queries, points : frames, see :func:`join_frames`. Without ``points``, the neighbours are other rows of
         ``queries``.
-    k, metric, n_jobs : see :func:`epsjoin.knn_join`.
+    k, metric, weights, n_jobs : see :func:`epsjoin.knn_join`.
     columns, id : see :func:`join_frames`.
 
     Returns
@@ -149,13 +149,15 @@ def knn_frames(
     """
     kind, queries = find_kind("queries", queries)
     columns = list_columns(columns)
-    asked = coordinates_of("queries", queries, columns)
+    width = _width(get_metric(metric), weights)
+    asked = coordinates_of("queries", queries, columns, width)
+    shared: dict[str, Any] = {"weights": weights, "n_jobs": n_jobs}
     if points is None:
-        other_kind, points, found = kind, queries, knn_join(None, asked, k, metric, n_jobs=n_jobs)
+        other_kind, points, found = kind, queries, knn_join(None, asked, k, metric, **shared)
     else:
         other_kind, points = find_kind("points", points)
-        asked, others = of_one_width(asked, coordinates_of("points", points, columns))
-        found = knn_join(asked, others, k, metric, n_jobs=n_jobs)
+        asked, others = of_one_width(asked, coordinates_of("points", points, columns, width))
+        found = knn_join(asked, others, k, metric, **shared)
     rows, nth = (places.reshape(-1) for places in np.indices(found.neighbour.shape))
     ids = (
         _ids(kind, "queries", queries, id, rows),
@@ -163,6 +165,11 @@ def knn_frames(
     )
     columns_of_pairs = {"distance": found.distance.reshape(-1), "nth": nth + 1}
     return make_frame(kind, other_kind, ids, columns_of_pairs)
+
+
+def _width(metric: Metric, weights: ArrayLike | None) -> int:
+    """How many coordinates vectors have at least, by the metric and the weights."""
+    return max(2 if metric.full_turn else 1, 1 if weights is None else as_array("weights", weights).size)
 
 
 def _ids(kind: Kind, name: str, frame: Any, column: str | None, rows: Ints) -> Any:

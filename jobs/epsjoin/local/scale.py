@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels import distances
-from epsjoin.kernels.arrays import Floats
+from epsjoin.kernels.arrays import Floats, Points
 from epsjoin.kernels.distances import Decision
 from epsjoin.local.arguments import as_array
 from epsjoin.local.metric import METRICS, Metric
@@ -25,6 +25,8 @@ _LARGEST_REACH = 1e300
 """Coordinates at which they are clipped at the latest, so that differences are finite; no eps is larger."""
 _ROUNDING = 2.0**-50
 """Slack of the difference of two scaled coordinates, relative to the largest: more than four roundings."""
+_MIN_TERM = 1e-300
+"""Power of a difference from which on it has all its digits."""
 _ROWS_OF_CENTRE = 10_000
 """Number of rows from which the centre is computed, roughly."""
 
@@ -77,6 +79,52 @@ class ScaledMetric(Metric):
         return distances.make_scaled_decision(METRICS[self.name], self.p, float(eps), divisors, weights)
 
 
+@dataclass(frozen=True)
+class WeightedMetric(ScaledMetric):
+    """A metric with weights and no eps, by which nearest points are searched for; by :func:`weigh_metric`.
+
+    Its scaled coordinates are not clipped to any eps. What their rounding may hide has to be allowed for by
+    whoever compares them: see :meth:`slack`.
+    """
+
+    @property
+    def plain(self) -> Metric:
+        """The metric without weights."""
+        return Metric(self.name, self.p)
+
+    @property
+    def weights(self) -> Floats:
+        """(d,) float64, one weight per dimension."""
+        return np.array(self.scale.weights)
+
+    def check_eps(self, eps: object, name: str = "eps") -> float:
+        """Return eps as a float, if pairs within it can be decided exactly in every weighted dimension."""
+        number = super().check_eps(eps, name)
+        _check_sizes(self.plain, np.full(len(self.scale.weights), number), self.weights)
+        return number
+
+    def embedded_eps(self, eps: float) -> float:
+        """Return the threshold of scaled coordinates that :meth:`slack` has been taken from."""
+        return self.plain.embedded_eps(eps)
+
+    def slack(self, largest: Floats) -> Floats:
+        """Bound how much too far apart scaled coordinates of two points seem to be, in each dimension.
+
+        Parameters
+        ----------
+        largest : (d,) float64, the largest absolute scaled coordinates of one of the points. Of the other one
+            they may be any: where they are larger, so is the difference, and its rounding is relative.
+
+        Returns
+        -------
+        (d,) float64. Differences whose powers underflow, so that a distance does not show them, are in it.
+        """
+        least = _MIN_TERM ** (1.0 / self.power)
+        factors = self.weights ** (1.0 / self.power)
+        bound: Floats = _ROUNDING * largest + least * np.maximum(factors, 1.0)
+        return bound
+
+
 def _check_sizes(metric: Metric, eps: Floats, weights: Floats) -> None:
     """Refuse a dimension whose weighted differences could underflow or overflow unnoticed."""
     for dimension in np.flatnonzero(weights):
@@ -116,9 +164,8 @@ def scale_metric(
     is_one = np.ndim(as_array("eps", eps)) == 0
     if is_one and weights is None:
         return metric, metric.check_eps(eps)
-    n, d = points.shape
-    if metric.name not in ("euclidean", "manhattan", "chebyshev", "minkowski"):
-        raise ArgumentError(f"{metric.name} has no eps per dimension and no weights")
+    d = points.shape[1]
+    _check_adds_up(metric)
     divisors, threshold = np.ones(d), 1.0
     if is_one:
         threshold = metric.check_eps(eps)
@@ -129,18 +176,64 @@ def scale_metric(
             raise ArgumentError(
                 f"eps must be one number, or one per dimension ({d}), finite and above 0, not {eps!r}"
             )
-    given = np.ones(d) if weights is None else as_array("weights", weights)
+    given = np.ones(d) if weights is None else _weights(weights, d)
+    _check_sizes(metric, threshold * divisors, given)
+    scale = _scale(divisors, given, points, min(_REACH * threshold, _LARGEST_REACH))
+    return ScaledMetric(metric.name, metric.p, scale), threshold
+
+
+def check_weights(metric: Metric, d: int, weights: ArrayLike | None) -> Floats | None:
+    """Return weights of d dimensions as numbers; None where there are none.
+
+    Raises
+    ------
+    ArgumentError
+        They have a wrong shape or value, or are for a metric that does not add up dimensions.
+    """
+    if weights is None:
+        return None
+    _check_adds_up(metric)
+    return _weights(weights, d)
+
+
+def weigh_metric(metric: Metric, points: Points, weights: Floats) -> Metric:
+    """Make the metric that decides by weights, however far points are.
+
+    Parameters
+    ----------
+    metric : the metric of the distances, which adds up dimensions.
+    points : (n, d) float64 or float32, the points or a sample of them; not modified.
+    weights : (d,) finite numbers of at least 0.
+
+    Returns
+    -------
+    A :class:`WeightedMetric`; the same metric where all weights are 1.
+    """
+    if (weights == 1.0).all():
+        return metric
+    return WeightedMetric(
+        metric.name, metric.p, _scale(np.ones(len(weights)), weights, points, _LARGEST_REACH)
+    )
+
+
+def _check_adds_up(metric: Metric) -> None:
+    if metric.name not in ("euclidean", "manhattan", "chebyshev", "minkowski"):
+        raise ArgumentError(f"{metric.name} has no eps per dimension and no weights")
+
+
+def _weights(weights: ArrayLike, d: int) -> Floats:
+    given = as_array("weights", weights)
     if given.shape != (d,) or given.dtype.kind not in "fiu" or not ((given >= 0) & np.isfinite(given)).all():
         raise ArgumentError(
             f"weights must be one per dimension ({d}), finite and at least 0, not {weights!r}"
         )
-    _check_sizes(metric, threshold * divisors, given)
+    return given.astype(np.float64)
+
+
+def _scale(divisors: Floats, weights: Floats, points: Points, reach: float) -> Scale:
+    n, d = points.shape
     some = points[:: max(1, n // _ROWS_OF_CENTRE)]
     centre = np.partition(some, len(some) // 2, axis=0)[len(some) // 2] if n else np.zeros(d)
-    scale = Scale(
-        tuple(divisors.astype(np.float64).tolist()),
-        tuple(given.astype(np.float64).tolist()),
-        tuple(centre.tolist()),
-        min(_REACH * threshold, _LARGEST_REACH),
+    return Scale(
+        tuple(divisors.astype(np.float64).tolist()), tuple(weights.tolist()), tuple(centre.tolist()), reach
     )
-    return ScaledMetric(metric.name, metric.p, scale), threshold

@@ -100,6 +100,27 @@ def test_lof__of_an_array_is_the_definition(kind, n, d, k, seed):
     assert found.distance.tolist() == [[distance for distance, _ in near[row]] for row in range(n)]
 
 
+@examples(50)
+@given(
+    st.sampled_from(join_twin.KINDS),
+    st.integers(2, 50),
+    st.lists(st.sampled_from([0.0, 0.25, 1.0, 5.0]), min_size=1, max_size=3),
+    st.integers(1, 6),
+    SEEDS,
+)
+def test_lof__with_weights_is_the_definition(kind, n, weights, k, seed):
+    points, _ = join_twin.awkward_points(kind, n, len(weights), seed)
+    k, ones = min(k, n - 1), [1.0] * len(weights)
+    pairs = [
+        (i, j, join_twin.scaled_sum(x, y, ones, weights, "manhattan"))
+        for (i, x), (j, y) in itertools.combinations(enumerate(points.tolist()), 2)
+    ]
+    found = lof(points, k, "manhattan", weights=weights)
+    expected = twin.lof(list(range(n)), pairs, k)
+    assert found.k_distance.tolist() == [expected[row][0] for row in range(n)]
+    assert found.lof.tolist() == [expected[row][1] for row in range(n)]
+
+
 def from_pairs(points, eps, k, metric, seed, is_early=False):
     """What pairs within eps and a search of the others find; the pairs come in two batches, in any order.
 
@@ -201,6 +222,13 @@ def test_db_outliers__are_far_from_a_share_of_all_points(kind, n, d, share, seed
     found = db_outliers(points, eps, share[0] / share[1])
     assert found.dtype == np.bool_
     assert found.tolist() == expected
+
+
+def test_db_outliers__with_weights_are_far_in_weighted_dimensions():
+    points = [[0.0, 0.0], [1.0, 90.0], [2.0, 0.0], [9.0, 0.0]]
+    assert db_outliers(points, 2.0, 0.75).tolist() == [False, True, False, True]
+    assert db_outliers(points, 2.0, 0.75, weights=[1, 0]).tolist() == [False, False, False, True]
+    assert db_outliers(points, 2.0, 0.75, weights=[0.01, 0]).tolist() == [False] * 4
 
 
 def test_db_outliers__by_hand():

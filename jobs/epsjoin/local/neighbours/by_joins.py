@@ -20,6 +20,7 @@ from epsjoin.local.join.arrays import iter_join, iter_self_join
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.nearest import SearchOptions
 from epsjoin.local.neighbours.product_choice import work_of
+from epsjoin.local.scale import WeightedMetric
 from epsjoin.local.sweep.sweeping import add_counts
 
 _SAMPLE_POINTS, _JOINED_POINTS = 1 << 12, 1 << 14
@@ -101,7 +102,7 @@ class Joins(NamedTuple):
         is_small = per_query <= _MAX_PAIRS_PER_NEIGHBOUR * k
         best = int(np.flatnonzero(is_small)[-1]) if is_small.any() else int(np.argmin(per_query / finished))
         eps, work = float(radius[best]), {"distance_computations": 0}
-        for _ in iter_join(queries, many, eps, self.metric, counters=work):
+        for _ in iter_join(queries, many, eps, **self._metric_of_joins(), counters=work):
             pass  # only its work counts
         decisions = work["distance_computations"] * (n / len(many) / len(queries))
         work_each = work_of(_WORK_PER_DISTANCE * decisions, self.points.shape[1])
@@ -120,17 +121,17 @@ class Joins(NamedTuple):
         is_finished = np.ones(len(self.queries), dtype=np.bool_)
         is_finished[rows] = False
         n_jobs, progress, counters, _ = self.options
-        how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress}
+        how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress, **self._metric_of_joins()}
         n_pairs = 0
         if self.is_own and kept is None and 2 * len(rows) > len(self.queries):
             # each pair once serves both its ends
-            for left, right, distance in iter_self_join(self.points, eps, self.metric, **how):
+            for left, right, distance in iter_self_join(self.points, eps, **how):
                 self._keep(left, right, distance, is_finished)
                 self._keep(right, left, distance, is_finished)
                 n_pairs += left.size
         else:
             others = self.points if kept is None else self.points[kept]
-            for left, right, distance in iter_join(self.queries[rows], others, eps, self.metric, **how):
+            for left, right, distance in iter_join(self.queries[rows], others, eps, **how):
                 found = rows[left], right if kept is None else kept[right], distance
                 if self.is_own:
                     is_other = found[0] != found[1]
@@ -145,6 +146,12 @@ class Joins(NamedTuple):
     def _keep(self, query: Ints, point: Ints, distance: Floats, is_finished: Bools) -> None:
         entries = query, read_only(point), read_only(distance)
         keep_nearest_in_rows(entries, is_finished, self.lists)
+
+    def _metric_of_joins(self) -> dict[str, Any]:
+        """The metric as joins take it."""
+        if isinstance(self.metric, WeightedMetric):
+            return {"metric": self.metric.plain, "weights": self.metric.weights}
+        return {"metric": self.metric}
 
     def _is_threshold(self, eps: float) -> bool:
         try:

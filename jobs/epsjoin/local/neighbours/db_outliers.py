@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -20,6 +22,7 @@ def db_outliers(
     share: float,
     metric: str | Metric = "euclidean",
     *,
+    weights: npt.ArrayLike | None = None,
     n_jobs: int | None = 1,
     progress: ProgressArgument = False,
 ) -> Bools:
@@ -34,6 +37,7 @@ def db_outliers(
         one of the n points, and never farther than eps.
     metric : name of a metric (see :func:`epsjoin.get_metric`), or a :class:`epsjoin.Metric`; "euclidean" by
         default.
+    weights : (d,) numbers of at least 0 that weigh the dimensions, see :func:`epsjoin.self_join`.
     n_jobs : number of threads, 1 by default; -1 is one per processor. The result is the same for any number.
     progress : True draws a bar on stderr. A function is called with the fraction of the work that is done,
         from 0 to 1.
@@ -73,6 +77,7 @@ def db_outliers(
     values = check_points("points", points)
     n = len(values)
     degree, is_crowded = np.ones(n, dtype=np.int64), np.zeros(n, dtype=np.bool_)
-    for left, right, _ in iter_self_join(values, eps, metric, n_jobs=n_jobs, progress=progress):
+    how: dict[str, Any] = {"weights": weights, "n_jobs": n_jobs, "progress": progress}
+    for left, right, _ in iter_self_join(values, eps, metric, **how):
         count_ends(left, right, n, degree, is_crowded)
     return np.asarray((n - degree) / max(n, 1) >= least)

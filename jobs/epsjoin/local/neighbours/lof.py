@@ -47,6 +47,7 @@ def lof(
     k: int,
     metric: str | Metric = "euclidean",
     *,
+    weights: npt.ArrayLike | None = None,
     added_distance: float = 0.0,
     n_jobs: int | None = 1,
     progress: ProgressArgument = False,
@@ -60,6 +61,7 @@ def lof(
     k : number of neighbours of each point that count, the point itself not among them; 1 to n - 1.
     metric : name of a metric (see :func:`epsjoin.get_metric`), or a :class:`epsjoin.Metric`; "euclidean" by
         default.
+    weights : (d,) numbers of at least 0 that weigh the dimensions, see :func:`epsjoin.self_join`.
     added_distance : number of at least 0 that is added to every mean reachability distance, 0 by default.
         With any number above 0, all factors are finite; scikit-learn adds 1e-10.
     n_jobs : number of threads, 1 by default; -1 is one per processor. The result is the same for any number.
@@ -99,7 +101,7 @@ def lof(
     added = as_number(added_distance)
     if not 0 <= added < math.inf:
         raise ArgumentError(f"added_distance must be a finite number of at least 0, not {added_distance!r}")
-    nearest = knn_join(None, points, k, metric, n_jobs=n_jobs, progress=progress)
+    nearest = knn_join(None, points, k, metric, weights=weights, n_jobs=n_jobs, progress=progress)
     found = lof_of_nearest(nearest, added, check_n_jobs(n_jobs))
     unknown = np.flatnonzero(np.isnan(found.lof))
     if len(unknown):

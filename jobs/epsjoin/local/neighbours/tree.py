@@ -20,6 +20,7 @@ from epsjoin.kernels.neighbours.own import search_own
 from epsjoin.kernels.neighbours.plane import search_plane
 from epsjoin.kernels.neighbours.tree import MAX_IN_ORDER, search_tree
 from epsjoin.local.metric import Metric
+from epsjoin.local.scale import WeightedMetric
 from epsjoin.local.scratch import MakeArray
 from epsjoin.local.sweep.threads import in_any_order
 
@@ -95,7 +96,7 @@ class PointTree(NamedTuple):
             few = np.take(points, kept, axis=0, out=make((len(kept), points.shape[1])))
             boxes, names = grow_boxes(few, metric, n_jobs, make), names[kept]
         in_order = boxes.order if are_row_numbers(names) else read_only(names[boxes.order])
-        return cls(boxes, in_order, metric, first_equal)
+        return cls(widen(boxes, metric), in_order, metric, first_equal)
 
     def search(
         self,
@@ -276,6 +277,14 @@ def grow_boxes(points: Floats, metric: Metric, n_jobs: int = 1, make: MakeArray 
     in_any_order(range(few, 2 * few + 1), work, n_jobs)
     fill_inner(tree.low, tree.high)
     return BoxTree(read_only(tree.order), read_only(tree.places), read_only(tree.low), read_only(tree.high))
+
+
+def widen(tree: BoxTree, metric: Metric) -> BoxTree:
+    """Make boxes larger by what the rounding of weighted coordinates may hide; no others are rounded."""
+    if not isinstance(metric, WeightedMetric):
+        return tree
+    slack = metric.slack(np.maximum(np.abs(tree.low[0]), np.abs(tree.high[0])))
+    return tree._replace(low=read_only(tree.low - slack), high=read_only(tree.high + slack))
 
 
 def _has_leaf_of_equal(tree: BoxTree) -> bool:
