@@ -13,7 +13,7 @@ from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.planner import plan_join
-from epsjoin.local.scale import scale_metric
+from epsjoin.local.scale import scale_metric, weigh_metric
 from oracles import examples
 from oracles import join as twin
 from tests.local.join.brute_force import SEEDS, found_pairs
@@ -198,3 +198,10 @@ def test_self_join__with_weights_and_eps_per_dimension_multiplies_both():
     expected = twin.brute_force(points * np.sqrt(weights) / eps, 1.0)
     assert found_pairs(self_join(points, eps.tolist(), weights=weights)) == sorted(expected)
     assert 20 < len(expected) < 3000
+
+
+@pytest.mark.parametrize("metric", [*METRIC_WORDS, "minkowski"])
+def test_weigh_metric__has_a_threshold_next_to_eps_however_far_points_are(metric):
+    points = np.random.default_rng(0).random((50, 2)) * 1e200
+    weighted = weigh_metric(get_metric(of_name(metric)), points, np.array([0.3, 7.0]))
+    assert 0.5 <= weighted.embedded_eps(0.5) < 0.5 * (1 + 1e-11)

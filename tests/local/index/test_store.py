@@ -134,6 +134,42 @@ def test_read__begins_again_where_the_index_was_saved_meanwhile(tmp_path, monkey
     assert rows_of(tmp_path) == NEW.tolist()
 
 
+def test_save__is_of_the_first_format_unless_rows_were_removed_or_have_weights(tmp_path):
+    """What has neither can be read by versions of epsjoin that know neither."""
+    plain, removed, weighted = Index(OLD), Index(OLD), Index(OLD, weights=[1, 2])
+    removed.remove([199])
+    for name, index in (("plain", plain), ("removed", removed), ("weighted", weighted)):
+        index.save(tmp_path / name)
+    formats = {path.parent.name: json.loads(path.read_text())["format"] for path in tmp_path.glob("*/*.json")}
+    assert formats == {"plain": 1, "removed": 2, "weighted": 2}
+
+
+def test_save__writes_no_tree_again_of_which_no_row_was_removed(tmp_path):
+    index = Index(OLD)
+    index.append(NEW[:50])
+    index.save(tmp_path)
+    before = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.npy")}
+    index.remove([203, 249])
+    index.save(tmp_path)
+    after = {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.npy")}
+    assert len(after) == 11  # with the numbers of the rows
+    assert len(before.items() & after.items()) == 5
+    index.remove([0])
+    index.save(tmp_path)
+    assert Index.read(tmp_path, verify=True).rows.tolist() == [*range(1, 203), *range(204, 249)]
+
+
+def test_read__grows_the_trees_of_another_version_anew_by_the_same_weights(tmp_path, monkeypatch):
+    index = Index(OLD, weights=[0.3, 7])
+    index.remove([5])
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "DIGEST", "of other kernels")
+        index.save(tmp_path)
+    found = Index.read(tmp_path)
+    for one, other in zip(found.join(OLD[:9], 0.1), index.join(OLD[:9], 0.1), strict=True):
+        assert one.tolist() == other.tolist() != []
+
+
 def test_read__refuses_what_is_broken(tmp_path):
     with pytest.raises(ArgumentError, match=r"has no index: index\.json is not there"):
         Index.read(tmp_path)
@@ -169,6 +205,6 @@ def test_read__refuses_what_is_broken(tmp_path):
         header.write_text(text)
         with pytest.raises(TableError, match=r"index\.json is broken"):
             Index.read(tmp_path)
-    header.write_text(json.dumps({**named, "format": 2}))
-    with pytest.raises(ArgumentError, match="an index of format 2, this epsjoin reads 1"):
+    header.write_text(json.dumps({**named, "format": 3}))
+    with pytest.raises(ArgumentError, match="an index of format 3, this epsjoin reads 2"):
         Index.read(tmp_path)

@@ -12,23 +12,24 @@ from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.accelerate import read_only
-from epsjoin.kernels.arrays import Floats
+from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.neighbours.heaps import sort_nearest
-from epsjoin.local.arguments import MAX_COLUMNS, check_count, check_points
+from epsjoin.local.arguments import MAX_COLUMNS, check_count, check_points, int_column
 from epsjoin.local.index import store
-from epsjoin.local.index.parts import Part, Within, sort_pairs
+from epsjoin.local.index.parts import Part, Piece, Within, sort_pairs
 from epsjoin.local.join.arrays import self_join
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.neighbours.nearest import KNearest
 from epsjoin.local.neighbours.tree import make_lists
 from epsjoin.local.neighbours.within import reach_of
+from epsjoin.local.scale import WeightedMetric, check_weights, weigh_metric
 from epsjoin.local.sweep.pairs import Pairs, concatenate
 
 _MAX_ROWS_BY_LEAVES, _MAX_COLUMNS_BY_LEAVES = 3000, 3
 """Numbers of rows and columns up to which pairs of leaves are compared; beyond, a sweep is sooner."""
 
-_APPENDING = threading.Lock()
-"""Held while rows are added to an index; one for all, so that an index can be pickled."""
+_CHANGING = threading.Lock()
+"""Held while rows are added to an index or removed; one for all, so that an index can be pickled."""
 
 
 class Index:
@@ -39,6 +40,8 @@ class Index:
     points : (n, d) array of finite floats or integers; copied. More can be appended.
     metric : name of a metric (see :func:`epsjoin.get_metric`), or a :class:`epsjoin.Metric`; "euclidean" by
         default.
+    weights : (d,) numbers of at least 0 that weigh the dimensions in every answer, see
+        :func:`epsjoin.self_join`.
 
     Raises
     ------
@@ -53,12 +56,15 @@ class Index:
     -----
     Growing costs O(n log n); the index takes 16 bytes per coordinate, 8 per row, and for boxes a quarter of
     the embedded points' bytes at most. Its answers are those of :func:`epsjoin.join` and
-    :func:`epsjoin.knn_join`, bit for bit. Threads may ask and append at once: an answer is that of all rows
-    which had been appended when somebody asked.
+    :func:`epsjoin.knn_join`, bit for bit. Threads may ask, append and remove at once: an answer is that of
+    all rows which were there when somebody asked.
 
     Rows that are appended make a tree of their own. A tree that is not twice as large as the next one is
     grown anew together with it, so that there are at most log2(n) + 1 trees, and each row is grown into about
     as many in its time (Bentley and Saxe, Decomposable searching problems I, J. Algorithms 1, 1980).
+
+    Where rows are removed, the others keep their numbers, and no number is given twice. Answers have these
+    numbers, :attr:`rows` has those that are there.
 
     Examples
     --------
@@ -70,15 +76,28 @@ class Index:
     [[1, 3]]
     """
 
-    def __init__(self, points: ArrayLike, metric: str | Metric = "euclidean") -> None:
+    def __init__(
+        self,
+        points: ArrayLike,
+        metric: str | Metric = "euclidean",
+        *,
+        weights: ArrayLike | None = None,
+    ) -> None:
         self.metric = get_metric(metric)
         values = check_points("points", points)
         self.metric.check(values, "points")
+        given = check_weights(self.metric, values.shape[1], weights)
         self._d = values.shape[1]
+        self._search_by(self.metric if given is None else weigh_metric(self.metric, values, given))
         self._parts: list[Part] = []
-        self._everything = self.metric.decision(math.inf)
-        self._within: dict[float, Within] = {}
+        self._end = 0
         self._add(values)
+
+    def _search_by(self, metric: Metric) -> None:
+        """Set the metric that compares the rows: with weights, another one than ``metric``."""
+        self._search = metric
+        self._everything = metric.decision(math.inf)
+        self._within: dict[float, Within] = {}
 
     @classmethod
     def read(cls, folder: str | Path, *, verify: bool = False) -> Index:
@@ -107,19 +126,25 @@ class Index:
         """
         saved = store.read(Path(folder), verify=verify)
         index = cls(np.empty((0, saved.n_columns)), saved.metric)
-        first = 0
-        for points, tree in saved.parts:
-            grown = Part.grow(first, points, saved.metric) if tree is None else Part.of(first, points, tree)
-            index._parts.append(grown)
-            first += len(points)
+        if saved.scale is not None:
+            index._search_by(WeightedMetric(saved.metric.name, saved.metric.p, saved.scale))
+        for piece, tree in saved.parts:
+            index._parts.append(Part.grow(piece, index._search) if tree is None else Part.of(piece, tree))
+        index._end = saved.end
         return index
 
     def __len__(self) -> int:
-        """Number of rows."""
+        """Number of rows that are there."""
         return _count_rows(self._parts)
 
     def __repr__(self) -> str:
-        return f"Index({len(self)} rows x {self._d}, {self.metric.name})"
+        weighted = ", weighted" if self._search is not self.metric else ""
+        return f"Index({len(self)} rows x {self._d}, {self.metric.name}{weighted})"
+
+    @property
+    def rows(self) -> Ints:
+        """The numbers of the rows that are there, (n,) int64, ascending; 0 to n - 1 if none was removed."""
+        return _rows(self._parts)
 
     def join(self, queries: ArrayLike, eps: float) -> Pairs:
         """Find every pair of a query and a row of the index within eps.
@@ -132,8 +157,8 @@ class Index:
         Returns
         -------
         Pairs
-            Exactly those of ``epsjoin.join(queries, points, eps, metric)``: left is the row of the query,
-            right that of the point, sorted by both.
+            Exactly those of ``epsjoin.join(queries, points, eps, metric)``, with the weights of the index:
+            left is the row of the query, right that of the point, sorted by both.
 
         Raises
         ------
@@ -142,7 +167,7 @@ class Index:
         """
         asked, parts = self._check_eps(eps), self._parts
         values = self._check(queries)
-        embedded = read_only(self.metric.embed(values))
+        embedded = read_only(self._search.embed(values))
         batches = [batch for part in parts for batch in part.within(asked, values, embedded)]
         found = _copy(batches)
         if len(parts) > 1:
@@ -160,7 +185,7 @@ class Index:
         Returns
         -------
         Pairs
-            Exactly those of ``epsjoin.self_join(points, eps, metric)``.
+            Exactly those of ``epsjoin.self_join(points, eps, metric)``, with the weights of the index.
 
         Raises
         ------
@@ -169,32 +194,41 @@ class Index:
         """
         asked, parts = self._check_eps(eps), self._parts
         n = _count_rows(parts)
+        rows = None if n == _end(parts) else _rows(parts)
         if n > _MAX_ROWS_BY_LEAVES or self._d > _MAX_COLUMNS_BY_LEAVES:
-            return self_join(self._all_points(parts), eps, self.metric)
-        return sort_pairs(n, list(self._pairs(parts, asked)))
+            found = self_join(self._all_points(parts), eps, self.metric, weights=self._weights())
+        else:
+            batches = list(self._pairs(parts, asked))
+            if rows is not None:  # numbers may be far larger than there are rows
+                batches = [
+                    Pairs(np.searchsorted(rows, left), np.searchsorted(rows, right), distance)
+                    for left, right, distance in batches
+                ]
+            found = sort_pairs(n, batches)
+        return found if rows is None else Pairs(rows[found.left], rows[found.right], found.distance)
 
     def _pairs(self, parts: list[Part], asked: Within) -> Iterator[Pairs]:
         """Find the pairs of every part, and those of each two parts."""
         for number, part in enumerate(parts):
-            embedded = read_only(self.metric.embed(part.points))
+            embedded = read_only(self._search.embed(part.points))
             yield from part.pairs(asked, embedded)
             for before in parts[:number]:
                 for right, left, distance in before.within(asked, part.points, embedded):
-                    yield Pairs(left, right + part.first, distance)
+                    yield Pairs(left, part.rows_of(right), distance)
 
     def knn(self, queries: ArrayLike | None, k: int) -> KNearest:
         """Find the k nearest rows of the index for every query.
 
         Parameters
         ----------
-        queries : (q, d) array of finite floats or integers; not modified. None: the rows of the index, each
-            of which is not its own neighbour.
+        queries : (q, d) array of finite floats or integers; not modified. None: the rows of the index, in the
+            order of :attr:`rows`, each of which is not its own neighbour.
         k : number of neighbours, 1 to n (to n - 1 if queries is None).
 
         Returns
         -------
         KNearest
-            Exactly those of ``epsjoin.knn_join(queries, points, k, metric)``.
+            Exactly those of ``epsjoin.knn_join(queries, points, k, metric)``, with the weights of the index.
 
         Raises
         ------
@@ -208,10 +242,10 @@ class Index:
             return KNearest(np.empty((0, k), np.int64), np.empty((0, k)))
         if k > n_others:
             raise ArgumentError(f"k must be at most the number of other points, {n_others}, not {k}")
-        own = read_only(np.arange(q) if queries is None else np.full(q, -1))
-        embedded, lists = read_only(self.metric.embed(values)), make_lists(q, k)
+        own = read_only(_rows(parts) if queries is None else np.full(q, -1))
+        embedded, lists = read_only(self._search.embed(values)), make_lists(q, k)
         for part in parts:
-            part.nearest(self.metric, self._everything, values, embedded, lists, own)
+            part.nearest(self._search, self._everything, values, embedded, lists, own)
         sort_nearest(np.arange(q + 1) * k, lists.ids.reshape(-1), lists.distances.reshape(-1))
         return KNearest(lists.ids, lists.distances)
 
@@ -234,6 +268,49 @@ class Index:
         """
         self._add(self._check(points, "points"))
 
+    def remove(self, rows: ArrayLike) -> None:
+        """Remove rows; the others keep their numbers.
+
+        Parameters
+        ----------
+        rows : (m,) integers, numbers of rows that are there, each once, in any order.
+
+        Raises
+        ------
+        ArgumentError
+            A row is not there, or comes twice; then nothing is removed.
+
+        Notes
+        -----
+        Each tree that has one of the rows is grown anew without them, which costs as much as growing it:
+        O(n log n) for rows of the largest one. So remove many rows at once; those that were appended last are
+        the cheapest.
+
+        Examples
+        --------
+        >>> index = Index([[0.0], [1.0], [5.0]])
+        >>> index.remove([0])
+        >>> index.append([[2.0]])
+        >>> index.rows.tolist(), index.knn([[0.0]], k=2).neighbour.tolist()
+        ([1, 2, 3], [[1, 3]])
+        """
+        removed = np.sort(int_column("rows", rows))
+        twice = np.flatnonzero(removed[1:] == removed[:-1])
+        if len(twice):
+            raise ArgumentError(f"rows must have each row once, but {removed[twice[0]]} comes twice")
+        with _CHANGING:
+            missing = removed[~np.isin(removed, _rows(self._parts), assume_unique=True)]
+            if len(missing):
+                raise ArgumentError(f"rows must be rows of the index, which {missing[0]} is not")
+            left: list[Part | Piece] = []
+            for part in self._parts:
+                first, end = part.piece.first, part.piece.end()
+                mine = removed[np.searchsorted(removed, first) : np.searchsorted(removed, end)]
+                kept = part.piece.without(mine) if len(mine) else part
+                if kept is not None:
+                    left.append(kept)
+            self._arrange(left)
+
     def save(self, folder: str | Path) -> None:
         """Write the index into a folder, from which :meth:`read` reads it.
 
@@ -253,20 +330,30 @@ class Index:
         have not changed since are not written again. One process at a time may write; others may read
         meanwhile.
         """
-        store.write(Path(folder), self.metric, self._d, [(part.points, part.tree) for part in self._parts])
+        with _CHANGING:
+            parts, end = self._parts, self._end
+        scale = self._search.scale if isinstance(self._search, WeightedMetric) else None
+        kept = [(part.piece, part.tree) for part in parts]
+        store.write(Path(folder), store.Saved(self.metric, self._d, kept, scale, end))
 
     def _add(self, points: Floats) -> None:
         if not len(points):
             return
-        with _APPENDING:
-            parts, first = list(self._parts), len(self)
-            together = [points]
-            while parts and len(parts[-1].points) < 2 * sum(map(len, together)):
-                part = parts.pop()
-                together.insert(0, part.points)
-                first = part.first
-            parts.append(Part.grow(first, np.concatenate(together), self.metric))
-            self._parts = parts
+        with _CHANGING:
+            self._arrange([*self._parts, Piece(self._end, points.copy())])
+            self._end += len(points)
+
+    def _arrange(self, given: list[Part | Piece]) -> None:
+        """Make parts of these, of which each is at least twice as large as the next; those that fit stay."""
+        arranged: list[Part | Piece] = []
+        for each in given:
+            while arranged and len(arranged[-1].points) < 2 * len(each.points):
+                each = _piece_of(arranged.pop()).and_then(_piece_of(each))
+            arranged.append(each)
+        self._parts = [each if isinstance(each, Part) else Part.grow(each, self._search) for each in arranged]
+
+    def _weights(self) -> Floats | None:
+        return self._search.weights if isinstance(self._search, WeightedMetric) else None
 
     def _all_points(self, parts: list[Part]) -> Floats:
         if len(parts) == 1:
@@ -285,16 +372,30 @@ class Index:
 
     def _check_eps(self, eps: float) -> Within:
         """What is within this eps; the last one is kept, as a query rarely comes alone."""
-        threshold = self.metric.check_eps(eps)
+        threshold = self._search.check_eps(eps)
         asked = self._within.get(threshold)
         if asked is None:
-            asked = Within(self.metric.decision(threshold), reach_of(self.metric, threshold, self._d))
+            asked = Within(self._search.decision(threshold), reach_of(self._search, threshold, self._d))
             self._within = {threshold: asked}
         return asked
 
 
 def _count_rows(parts: list[Part]) -> int:
     return sum(len(part.points) for part in parts)
+
+
+def _end(parts: list[Part]) -> int:
+    """One more than the last row of all."""
+    return parts[-1].piece.end() if parts else 0
+
+
+def _rows(parts: list[Part]) -> Ints:
+    """The rows of all parts."""
+    return np.concatenate([np.empty(0, np.int64), *(part.piece.all_rows() for part in parts)])
+
+
+def _piece_of(each: Part | Piece) -> Piece:
+    return each.piece if isinstance(each, Part) else each
 
 
 def _copy(batches: list[Pairs]) -> Pairs:

@@ -17,7 +17,7 @@ from epsjoin.kernels.neighbours.pairs import Room, find_pairs, find_within
 from epsjoin.kernels.neighbours.tree import search_tree
 from epsjoin.kernels.neighbours.within import Reach
 from epsjoin.local.metric import Metric
-from epsjoin.local.neighbours.tree import count_leaves, grow_boxes
+from epsjoin.local.neighbours.tree import count_leaves, grow_boxes, widen
 from epsjoin.local.sweep.pairs import Pairs, concatenate
 
 _ROOM, _ROOM_PER_ROW = 1 << 12, 8
@@ -33,32 +33,82 @@ class Within(NamedTuple):
     reach: Reach
 
 
-class Part(NamedTuple):
-    """Consecutive rows of an index and the tree over them.
+class Piece(NamedTuple):
+    """Points of an index with their rows, ascending.
 
     Parameters
     ----------
-    first : the row of the index that is row 0 of the part.
-    points : (m, d) float64, read-only, m at least 1.
-    tree : over these points.
-    names : (m,) int64, the rows of the index in the order of the leaves.
+    first : the row of the index that is the first of them.
+    points : (m, d) float64, m at least 1.
+    rows : (m,) int64, the row of the index of each; None where they follow one another.
     """
 
     first: int
     points: Floats
+    rows: Ints | None = None
+
+    def all_rows(self) -> Ints:
+        """The row of the index of each point."""
+        return np.arange(self.first, self.first + len(self.points)) if self.rows is None else self.rows
+
+    def end(self) -> int:
+        """One more than the last row."""
+        return self.first + len(self.points) if self.rows is None else int(self.rows[-1]) + 1
+
+    def without(self, removed: Ints) -> Piece | None:
+        """These points but for some, whose rows are ascending; None where no point is left."""
+        rows = self.all_rows()
+        is_kept = ~np.isin(rows, removed, assume_unique=True)
+        return _piece(rows[is_kept], self.points[is_kept]) if is_kept.any() else None
+
+    def and_then(self, other: Piece) -> Piece:
+        """These points and those of a piece whose rows are larger."""
+        return _piece(
+            np.concatenate((self.all_rows(), other.all_rows())), np.concatenate((self.points, other.points))
+        )
+
+
+def _piece(rows: Ints, points: Floats) -> Piece:
+    first = int(rows[0])
+    return Piece(first, points, None if rows[-1] - first == len(rows) - 1 else read_only(rows))
+
+
+class Part(NamedTuple):
+    """Rows of an index and the tree over them.
+
+    Parameters
+    ----------
+    piece : the points and their rows; read-only.
+    tree : over these points.
+    names : (m,) int64, the rows of the index in the order of the leaves.
+    """
+
+    piece: Piece
     tree: BoxTree
     names: Ints
 
     @classmethod
-    def grow(cls, first: int, points: Floats, metric: Metric) -> Part:
+    def grow(cls, piece: Piece, metric: Metric) -> Part:
         """Grow the tree of these points, in O(m log m)."""
-        return cls.of(first, points, grow_boxes(points, metric))
+        return cls.of(piece, widen(grow_boxes(piece.points, metric), metric))
 
     @classmethod
-    def of(cls, first: int, points: Floats, tree: BoxTree) -> Part:
+    def of(cls, piece: Piece, tree: BoxTree) -> Part:
         """Make the part of points whose tree is there; names take memory unless they begin with 0."""
-        names = tree.order if first == 0 else read_only(tree.order + first)
-        return cls(first, read_only(points), tree, names)
+        piece = piece._replace(points=read_only(piece.points))
+        if piece.rows is not None:
+            return cls(piece, tree, read_only(piece.rows[tree.order]))
+        names = tree.order if piece.first == 0 else read_only(tree.order + piece.first)
+        return cls(piece, tree, names)
+
+    @property
+    def points(self) -> Floats:
+        """(m, d) float64, the points in the order of their rows."""
+        return self.piece.points
+
+    def rows_of(self, places: Ints) -> Ints:
+        """The rows of the index of some of the points."""
+        return places + self.piece.first if self.piece.rows is None else self.piece.rows[places]
 
     def within(self, asked: Within, queries: Floats, embedded: Floats) -> Iterator[Pairs]:
         """Find the rows of the part within eps of queries, batch by batch, sorted by both rows.
@@ -73,7 +123,7 @@ class Part(NamedTuple):
             return find_within(*asked, self.tree, queries, embedded, begin, room)
 
         for left, right, distance in _in_batches(find, len(queries)):
-            yield Pairs(left, right + self.first, distance)
+            yield Pairs(left, self.rows_of(right), distance)
 
     def pairs(self, asked: Within, embedded: Floats) -> Iterator[Pairs]:
         """Find the pairs of rows of the part, batch by batch, in no order; ``embedded``: all its points."""
@@ -84,7 +134,7 @@ class Part(NamedTuple):
         for left, right, distance in _in_batches(
             find, count_leaves(len(self.points)), _ROOM_PER_ROW * len(self.points)
         ):
-            yield Pairs(left + self.first, right + self.first, distance)
+            yield Pairs(self.rows_of(left), self.rows_of(right), distance)
 
     def nearest(
         self,

@@ -10,7 +10,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -20,57 +20,76 @@ from numpy.typing import NDArray
 
 from epsjoin.errors import ArgumentError, TableError
 from epsjoin.kernels.accelerate import DIGEST, read_only
-from epsjoin.kernels.arrays import Floats
 from epsjoin.kernels.neighbours.boxes import BoxTree
+from epsjoin.local.index.parts import Piece
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.neighbours.tree import count_leaves
+from epsjoin.local.scale import Scale
 
-FORMAT = 1
-"""Version of the folder's layout."""
+FORMAT, _PLAIN_FORMAT = 2, 1
+"""Version of the folder's layout; of an index without weights, of which no row was removed: older versions of
+epsjoin read it, too."""
 _HEADER = "index.json"
 _ARRAYS = ("points", "order", "places", "low", "high")
 _OURS = re.compile(r"[0-9a-f]{32}\.npy|[0-9a-f]{32}\.npy\.new|index\.json\.new")
 """Files that are removed when the index does not name them."""
 
-Kept = tuple[Floats, BoxTree]
-"""Points of a part and their tree."""
-
 
 class Saved(NamedTuple):
-    """What a folder holds: parts without a tree are of other kernels."""
+    """What a folder holds.
+
+    Parameters
+    ----------
+    metric : without weights.
+    n_columns : number of columns.
+    parts : points with their rows, and their tree; None if it is of other kernels.
+    scale : of the weights; None without.
+    end : the number that the next row gets.
+    """
 
     metric: Metric
     n_columns: int
-    parts: list[tuple[Floats, BoxTree | None]]
+    parts: Sequence[tuple[Piece, BoxTree | None]]
+    scale: Scale | None
+    end: int
 
 
-def write(folder: Path, metric: Metric, n_columns: int, parts: list[Kept]) -> None:
-    """Write an index and remove what is left of the one before.
+def write(folder: Path, saved: Saved) -> None:
+    """Write an index, whose parts all have a tree, and remove what is left of the one before.
 
     Parameters
     ----------
     folder : made if it is not there.
-    metric, n_columns, parts : see :class:`Saved`.
+    saved : the index.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    named = []
-    for points, tree in parts:
-        arrays = dict(zip(_ARRAYS, (points, *tree), strict=True))
+    named: list[dict[str, Any]] = []
+    for piece, tree in saved.parts:
+        arrays = dict(zip(_ARRAYS, (piece.points, *(tree or ())), strict=True))
+        if piece.rows is not None:
+            arrays["rows"] = piece.rows
         named.append({name: _write_array(folder, array) for name, array in arrays.items()})
-    header = {
-        "format": FORMAT,
+    header: dict[str, Any] = {
+        "format": _PLAIN_FORMAT,
         "kernels": DIGEST,
-        "metric": metric.name,
-        "p": metric.p,
-        "columns": n_columns,
+        "metric": saved.metric.name,
+        "p": saved.metric.p,
+        "columns": saved.n_columns,
         "parts": named,
     }
+    if saved.scale is not None or saved.end > sum(len(piece.points) for piece, _ in saved.parts):
+        header |= {
+            "format": FORMAT,
+            "scale": None if saved.scale is None else saved.scale._asdict(),
+            "firsts": [piece.first for piece, _ in saved.parts],
+            "end": saved.end,
+        }
     header["digest"] = _digest_header(header)
     _sync_folder(folder)
     with _replacing(folder / _HEADER) as file:
         file.write(json.dumps(header, indent=1).encode())
     _sync_folder(folder)
-    files = {f"{digest}.npy" for arrays in named for digest in arrays.values()}
+    files = {f"{digest}.npy" for each in named for digest in each.values()}
     for path in folder.iterdir():
         if _OURS.fullmatch(path.name) and path.name not in files:
             path.unlink()
@@ -104,10 +123,14 @@ def read(folder: Path, *, verify: bool) -> Saved:
 def _map_parts(folder: Path, header: dict[str, Any], verify: bool) -> Saved:
     metric = get_metric(header["metric"], header["p"] or None)
     d, is_ours = header["columns"], header["kernels"] == DIGEST
-    parts: list[tuple[Floats, BoxTree | None]] = []
-    for named in header["parts"]:
+    parts: list[tuple[Piece, BoxTree | None]] = []
+    end = 0
+    for number, named in enumerate(header["parts"]):
         points = _map(folder, named["points"], np.float64, (None, d), verify)
         n = len(points)
+        rows = _map(folder, named["rows"], np.int64, (n,), verify) if "rows" in named else None
+        piece = Piece(header["firsts"][number] if "firsts" in header else end, points, rows)
+        end = piece.end()
         tree = None
         if is_ours:
             boxes = 2 * count_leaves(n) - 1, metric.dimensions(d)
@@ -117,8 +140,13 @@ def _map_parts(folder: Path, header: dict[str, Any], verify: bool) -> Saved:
                 _map(folder, named["low"], np.float64, boxes, verify),
                 _map(folder, named["high"], np.float64, boxes, verify),
             )
-        parts.append((points, tree))
-    return Saved(metric, d, parts)
+        parts.append((piece, tree))
+    scale = header.get("scale")
+    return Saved(metric, d, parts, None if scale is None else _to_scale(**scale), header.get("end", end))
+
+
+def _to_scale(divisors: list[float], weights: list[float], centre: list[float], reach: float) -> Scale:
+    return Scale(tuple(divisors), tuple(weights), tuple(centre), reach)
 
 
 def _read_header(folder: Path) -> dict[str, Any]:
@@ -130,7 +158,7 @@ def _read_header(folder: Path) -> dict[str, Any]:
         raise TableError(f"{folder / _HEADER} is broken: {error}") from error
     if not isinstance(header, dict):
         raise TableError(f"{folder / _HEADER} is broken: it must be a JSON object")
-    if header.get("format") != FORMAT:
+    if header.get("format") not in (_PLAIN_FORMAT, FORMAT):
         raise ArgumentError(
             f"{folder} has an index of format {header.get('format')}, this epsjoin reads {FORMAT}"
         )
