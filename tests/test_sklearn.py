@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
+import epsjoin
 import epsjoin.sklearn
 from epsjoin.errors import ArgumentError
 from epsjoin.sklearn import DBSCAN, parameters
@@ -92,6 +93,9 @@ def test_dbscan__labels_are_those_of_scikit_learn(metric, n, min_samples, is_wei
         {"eps": 0.2, "metric": "minkowski", "p": 1.5},
         {"eps": 0.2, "metric": "minkowski", "metric_params": {"p": 3}},
         {"eps": 0.2, "metric": "euclidean", "p": 1},
+        {"eps": 0.2, "metric": "minkowski", "p": 2, "metric_params": {"w": np.array([4.0, 0.5])}},
+        {"eps": 0.2, "metric": "minkowski", "p": 1, "metric_params": {"w": np.array([9.0, 0.0])}},
+        {"eps": 0.2, "metric": "minkowski", "p": 3, "metric_params": {"w": np.array([4.0, 0.5])}},
         {"eps": 1e-4, "metric": "cosine", "algorithm": "brute"},
         {"eps": 0.2, "algorithm": "kd_tree", "leaf_size": 5, "n_jobs": 2},
         {"eps": 0.1, "metric": "haversine", "algorithm": "ball_tree"},
@@ -104,6 +108,17 @@ def test_dbscan__means_the_same_by_every_parameter(parameters):
     theirs = sklearn.cluster.DBSCAN(min_samples=7, **parameters).fit(points)
     assert 0 < len(ours.core_sample_indices_) < 300
     assert_like_scikit_learn(ours, theirs)
+
+
+def test_predict__is_by_the_weights_that_were_fitted():
+    points, others = np.random.default_rng(9).random((2, 400, 2))
+    weights = np.array([4.0, 0.25])
+    how = {"metric": "minkowski", "p": 2, "metric_params": {"w": weights}}
+    found = DBSCAN(eps=0.05, min_samples=4, **how).fit(points).predict(others)
+    clusters = epsjoin.dbscan(points, 0.05, 4, weights=weights)
+    expected = epsjoin.predict_clusters(others, points, clusters, 0.05, weights=weights)
+    assert found.tolist() == expected.tolist()
+    assert found.tolist() != epsjoin.predict_clusters(others, points, clusters, 0.05).tolist()
 
 
 def test_minkowski__without_p_is_euclidean_and_with_an_infinite_one_chebyshev():
@@ -164,8 +179,18 @@ def test_n_jobs__are_those_of_joblib(monkeypatch):
         ({"metric": max}, "functions are not supported"),
         ({"metric": "hamming"}, "metric must be one of euclidean, l2, "),
         ({"metric": "minkowski", "p": 0.5}, "minkowski needs a finite p of at least 1, not 0.5"),
-        ({"metric": "minkowski", "metric_params": {"w": [1.0]}}, "metric_params may hold p, .* not w for"),
-        ({"metric_params": {"p": 2}}, "metric_params may hold p, for minkowski, not p for 'euclidean'"),
+        ({"metric": "minkowski", "metric_params": {"w": [1, 2]}}, r"weights must be one per dimension \(1\)"),
+        ({"metric": "minkowski", "metric_params": {"w": [-1]}}, "weights must be .* at least 0"),
+        (
+            {"metric": "minkowski", "metric_params": {"V": [1]}},
+            "metric_params may hold p and w, .* not V for",
+        ),
+        (
+            {"metric": "minkowski", "p": np.inf, "metric_params": {"w": [1]}},
+            "p and w, for minkowski of a finite p, not w for 'chebyshev'",
+        ),
+        ({"metric_params": {"w": [1]}}, "metric_params may hold p and w, .*, not w for 'euclidean'"),
+        ({"metric_params": {"p": 2}}, "metric_params may hold p and w, .*, not p for 'euclidean'"),
         ({"algorithm": "magic"}, "algorithm must be one of auto, ball_tree, kd_tree, brute, not 'magic'"),
         ({"min_samples": 0}, "min_samples must be a whole number, at least 1, not 0"),
         ({"eps": 0.0}, "eps must be a finite number above 0"),

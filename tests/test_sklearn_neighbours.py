@@ -38,7 +38,10 @@ def test_estimator__has_the_parameters_of_scikit_learn(ours):
 
 @pytest.mark.parametrize("mode", ["distance", "connectivity"])
 @pytest.mark.parametrize(
-    "metric", [{}, {"p": 1}, {"p": 3}, {"metric": "chebyshev"}, {"metric": "cosine"}], ids=str
+    "metric",
+    [{}, {"p": 1}, {"p": 3}, {"metric": "chebyshev"}, {"metric": "cosine"}]
+    + [{"p": p, "metric_params": {"w": np.array([1.5, 0.25, 2.0])}} for p in (1, 2, 3)],
+    ids=str,
 )
 def test_transformers__make_the_graphs_of_scikit_learn(mode, metric):
     for ours, how in ((RadiusNeighborsTransformer, {"radius": 0.2}), (KNeighborsTransformer, {})):
@@ -219,11 +222,27 @@ def test_fitted_estimators__stay_as_they_are_when_parameters_change():
         assert ask(fitted.set_params(metric="chebyshev", **others)).tolist() == before
 
 
+def test_fitted_estimators__stay_as_they_are_when_weights_change():
+    weights = np.array([9.0, 0.25, 1.0])
+    how = {"metric": "minkowski", "p": 2, "metric_params": {"w": weights}}
+    ours = (DBSCAN(eps=0.2, **how), LocalOutlierFactor(novelty=True, **how), KNeighborsTransformer(**how))
+    asked = ("predict", "score_samples", "kneighbors")
+    before = [
+        np.array(getattr(each.fit(POINTS), ask)(OTHERS)).tolist()
+        for each, ask in zip(ours, asked, strict=True)
+    ]
+    weights[:] = 1.0
+    for estimator, ask, expected in zip(ours, asked, before, strict=True):
+        assert np.array(getattr(estimator, ask)(OTHERS)).tolist() == expected
+        assert np.array(getattr(estimator.fit(POINTS), ask)(OTHERS)).tolist() != expected
+
+
 @pytest.mark.filterwarnings("ignore:Duplicate values")  # of scikit-learn
 @pytest.mark.parametrize("contamination", ["auto", 0.1])
 def test_lof__is_that_of_scikit_learn_for_old_and_new_points(contamination):
     points = np.concatenate((POINTS, POINTS[:1].repeat(30, axis=0), [[3.0, 3.0, 3.0]]))  # some are equal
-    for how in ({}, {"n_neighbors": 7, "metric": "manhattan"}):
+    weights = {"metric_params": {"w": np.array([9.0, 0.25, 1.0])}}
+    for how in ({}, {"n_neighbors": 7, "metric": "manhattan"}, weights):
         pair = [
             each(contamination=contamination, novelty=True, **how).fit(points)
             for each in (LocalOutlierFactor, sklearn.neighbors.LocalOutlierFactor)
@@ -263,6 +282,7 @@ def test_lof__takes_all_other_points_where_there_are_fewer_and_says_so():
         (LocalOutlierFactor(n_neighbors=1, contamination=0.6), "contamination must be 'auto', or above 0"),
         (HDBSCAN(store_centers="all"), "store_centers must be None, centroid, medoid or both, not 'all'"),
         (LocalOutlierFactor(algorithm="magic"), "algorithm must be one of"),
+        (HDBSCAN(metric="minkowski", metric_params={"w": [1]}), "metric_params may hold .* not w for"),
     ],
     ids=repr,
 )

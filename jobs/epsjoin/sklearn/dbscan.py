@@ -34,7 +34,8 @@ class DBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
         "euclidean" or "l2", "manhattan", "cityblock" or "l1", "chebyshev", "minkowski", "cosine", "haversine"
         (points are (lat, lon) in radians, and so is eps). Precomputed distances and functions are refused.
     metric_params : dict, default=None
-        ``{"p": ...}`` for minkowski; anything else is refused.
+        For minkowski ``{"p": ...}``, and ``{"w": ...}``, one weight of each dimension, by which the powers of
+        differences are multiplied; anything else is refused.
     algorithm : {"auto", "ball_tree", "kd_tree", "brute"}, default="auto"
         Ignored: there is only one algorithm.
     leaf_size : int, default=30
@@ -121,8 +122,8 @@ class DBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
             raise ArgumentError("sample_weight must not be all zero")
         if weight is not None and weight.ndim == 0:
             weight = np.full(len(values), weight)
-        how: dict[str, Any] = {"sample_weight": weight, "n_jobs": self._n_jobs()}
-        found = dbscan(values, self.eps, min_pts, self._fitted_metric, **how)
+        how: dict[str, Any] = {"weights": self._fitted_weights, "n_jobs": self._n_jobs()}
+        found = dbscan(values, self.eps, min_pts, self._fitted_metric, sample_weight=weight, **how)
         self._fitted_eps = self.eps
         self.labels_ = found.labels
         self.core_sample_indices_ = np.flatnonzero(found.is_core)
@@ -160,6 +161,5 @@ class DBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
         values, core = self._asked_points(X), self.components_
         everywhere = np.ones(len(core), np.bool_)
         found = Dbscan(self.labels_[self.core_sample_indices_], everywhere, np.zeros(len(core), np.int64))
-        return predict_clusters(
-            values, core, found, self._fitted_eps, self._fitted_metric, n_jobs=self._n_jobs()
-        )
+        how: dict[str, Any] = {"weights": self._fitted_weights, "n_jobs": self._n_jobs()}
+        return predict_clusters(values, core, found, self._fitted_eps, self._fitted_metric, **how)

@@ -81,6 +81,8 @@ class HDBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
     [0, 0, 0, 1, 1, 1, -1]
     """
 
+    _has_weights = False
+
     def __init__(
         self,
         min_cluster_size: int = 5,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_matrix
@@ -104,7 +106,11 @@ class KNeighbours(FittedPoints):
                 f"n_neighbors must be at most {most}, not {k}: {self.n_samples_fit_} points were "
                 f"fitted{itself}"
             )
-        return knn_join(asked, self._points, k, self._fitted_metric, n_jobs=self._n_jobs())
+        return self._find_nearest(asked, k)
+
+    def _find_nearest(self, asked: Asked | None, k: int) -> KNearest:
+        how: dict[str, Any] = {"weights": self._fitted_weights, "n_jobs": self._n_jobs()}
+        return knn_join(asked, self._points, k, self._fitted_metric, **how)
 
     def _usual_k(self) -> int:
         return self.n_neighbors
@@ -180,7 +186,8 @@ class RadiusNeighbours(FittedPoints):
         """Where each row of the graph begins, its columns and their distances."""
         eps = self._fitted_metric.check_eps(self.radius if radius is None else radius, "radius")
         left = self._points if asked is None else asked
-        found = join(left, self._points, eps, self._fitted_metric, n_jobs=self._n_jobs())
+        how: dict[str, Any] = {"weights": self._fitted_weights, "n_jobs": self._n_jobs()}
+        found = join(left, self._points, eps, self._fitted_metric, **how)
         order = np.lexsort((found.right, found.distance, found.left))
         if asked is None:
             order = order[found.left[order] != found.right[order]]

@@ -14,7 +14,6 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.local.arguments import as_number, check_count
 from epsjoin.local.neighbours.densities import outlier_factors, reach_densities
-from epsjoin.local.neighbours.knn import knn_join
 from epsjoin.local.neighbours.lof import lof
 from epsjoin.sklearn.neighbours import KNeighbours
 
@@ -127,9 +126,8 @@ class LocalOutlierFactor(KNeighbours, OutlierMixin, BaseEstimator):
                 stacklevel=2,
             )
         self.n_neighbors_ = min(k, len(points) - 1)
-        found = lof(
-            points, self.n_neighbors_, self._fitted_metric, added_distance=_ADDED, n_jobs=self._n_jobs()
-        )
+        how: dict[str, Any] = {"weights": self._fitted_weights, "n_jobs": self._n_jobs()}
+        found = lof(points, self.n_neighbors_, self._fitted_metric, added_distance=_ADDED, **how)
         self._k_distance = found.k_distance
         self._density = reach_densities(found.distance, found.k_distance[found.neighbour], _ADDED)
         self.negative_outlier_factor_ = -found.lof
@@ -164,7 +162,7 @@ class LocalOutlierFactor(KNeighbours, OutlierMixin, BaseEstimator):
         (m,) float64.
         """
         asked = self._asked_points(X)
-        nearest = knn_join(asked, self._points, self.n_neighbors_, self._fitted_metric, n_jobs=self._n_jobs())
+        nearest = self._find_nearest(asked, self.n_neighbors_)
         density = reach_densities(nearest.distance, self._k_distance[nearest.neighbour], _ADDED)
         return -outlier_factors(density, self._density[nearest.neighbour])
 

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats
-from epsjoin.local.arguments import check_choice
+from epsjoin.local.arguments import as_array, check_choice
 from epsjoin.local.metric import Metric, get_metric
 
 Asked = npt.NDArray[Any] | Floats
@@ -29,6 +29,10 @@ _ALGORITHMS = ("auto", "ball_tree", "kd_tree", "brute")
 def metric_of(name: Any, p: float | None, metric_params: dict[str, Any] | None) -> Metric:
     """Make the metric that an estimator's parameters name.
 
+    Parameters
+    ----------
+    name, p, metric_params : the estimator's. Weights are not looked at, see :func:`take_weights`.
+
     Raises
     ------
     ArgumentError
@@ -43,7 +47,10 @@ def metric_of(name: Any, p: float | None, metric_params: dict[str, Any] | None) 
         elif not params:
             return get_metric("minkowski", p)
     if params:
-        raise ArgumentError(f"metric_params may hold p, for minkowski, not {', '.join(params)} for {name!r}")
+        raise ArgumentError(
+            "metric_params may hold p and w, for minkowski of a finite p, "
+            f"not {', '.join(params)} for {name!r}"
+        )
     if not isinstance(name, str) or name not in _METRICS:
         known = ", ".join([*_METRICS, "minkowski"])
         raise ArgumentError(
@@ -51,6 +58,23 @@ def metric_of(name: Any, p: float | None, metric_params: dict[str, Any] | None) 
             "supported, scikit-learn's own estimators take them"
         )
     return get_metric(_METRICS[name])
+
+
+def take_weights(
+    name: Any, p: float | None, metric_params: dict[str, Any] | None
+) -> tuple[Floats | None, dict[str, Any] | None]:
+    """Take the weights of the dimensions out of an estimator's parameters.
+
+    Only minkowski of a finite p has weights, by which scikit-learn multiplies the powers of differences.
+
+    Returns
+    -------
+    A copy of the weights, or None, and the other ``metric_params``.
+    """
+    params = dict(metric_params or {})
+    if name != "minkowski" or params.get("p", p) == math.inf or params.get("w") is None:
+        return None, metric_params
+    return np.array(as_array("w", params.pop("w"))), params
 
 
 def check_algorithm(algorithm: object) -> None:
@@ -72,8 +96,13 @@ def as_numbers(values: npt.NDArray[Any]) -> Asked:
 class MetricParameters:
     """An estimator with a metric: its parameters as those of epsjoin, and its points checked.
 
-    ``p`` is the estimator's where it has one. Once it is fitted, the metric stays as it was then.
+    ``p`` is the estimator's where it has one. Once it is fitted, the metric and its weights stay as they were
+    then. ``_has_weights`` tells whether it may have weights.
     """
+
+    _has_weights = True
+    _fitted_metric: Metric
+    _fitted_weights: Floats | None
 
     metric: str
     metric_params: dict[str, Any] | None
@@ -81,16 +110,17 @@ class MetricParameters:
     n_jobs: int | None
     p: float | None = None
 
-    def _metric(self) -> Metric:
-        return metric_of(self.metric, self.p, self.metric_params)
-
     def _n_jobs(self) -> int:
         return int(effective_n_jobs(self.n_jobs))
 
     def _new_points(self, X: npt.ArrayLike, least: int = 1, *, is_finite: bool = True) -> Asked:
         """Check the parameters and the points to fit, at least so many and perhaps all finite."""
         check_algorithm(self.algorithm)
-        self._fitted_metric = self._metric()
+        weights, params = None, self.metric_params
+        if self._has_weights:
+            weights, params = take_weights(self.metric, self.p, params)
+        self._fitted_metric = metric_of(self.metric, self.p, params)
+        self._fitted_weights = weights
         return as_numbers(validate_data(self, X, ensure_min_samples=least, ensure_all_finite=is_finite))
 
     def _asked_points(self, X: npt.ArrayLike, *, is_finite: bool = True) -> Asked:
