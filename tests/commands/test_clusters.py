@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ import pytest
 
 from epsjoin.commands import cli
 from epsjoin.commands.history import find_id
-from epsjoin.lake.lake import Lake
+from epsjoin.commands.runs import texts_of
+from epsjoin.lake import slices
+from epsjoin.lake.lake import Lake, Slice
 from tests.stored_runs import new_lake, row, write, write_run
 
 RUNS = ("2022-03-01", "2022-04-01", "2022-05-01")
@@ -109,6 +112,19 @@ def test_clusters__are_told_by_the_records_that_named_them(
     assert clusters(lake, "--key", "86") == 2
     with pytest.raises(SystemExit, match="2"):
         clusters(lake, "--key", "85", "--name", "1")
+
+
+def test_clusters__are_told_by_all_columns_of_the_key_by_which_one_asks_for_them(
+    lake: Lake,
+) -> None:
+    """A number, and a 0 as well: an id that is a hash says nothing, nor would texts alone."""
+    rows = [row(lake, "points", id=4, run=RUNS[0], name="Fox", frequency_khz=0, latitude_deg=7.25)]
+    slices.write_slice(lake, Slice("points", RUNS[0]), slices.table_of(lake, "points", rows))
+    source = replace(lake.source, key=("frequency_khz", "name", "latitude_deg"))
+    found = texts_of(replace(lake, source=source), Slice("points", RUNS[0]), [4])
+    assert found[4].split()[:3] == ["0", "Fox", "7.25"]
+    assert found[4].count("Fox") == 1
+    assert "7.25" not in texts_of(lake, Slice("points", RUNS[0]), [4])[4]
 
 
 def test_clusters__leaves_out_a_run_whose_tables_do_not_belong_together(

@@ -68,10 +68,18 @@ def aligned(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def texts_of(lake: Lake, of_points: Slice, ids: Sequence[int]) -> dict[int, str]:
-    """What columns of text say of points, which tells a person more than an id; empty where none do."""
-    names = [column.name for column in lake.source.columns if column.type == "string"][:MAX_NAMES]
+    """What the key and columns of text say of points, which tells a person more than an id; may be empty.
+
+    A key of one integer is the id, which is not said twice.
+    """
+    types = {column.name: column.type for column in lake.source.columns}
+    texts = [name for name, type_ in types.items() if type_ == "string"][:MAX_NAMES]
+    keys = [] if [types[name] for name in lake.source.key] == ["integer"] else lake.source.key
+    names = [*dict.fromkeys([*keys, *texts])]
     if not names:
         return dict.fromkeys(ids, "")
     points = slices.read_slice(lake, of_points, ["id", *names])
     rows = points.filter(pc.is_in(points["id"], pa.array(ids, pa.int64()))).to_pylist()
-    return {row["id"]: " ".join(str(row[name]) for name in names if row[name]) for row in rows}
+    return {
+        row["id"]: " ".join(str(row[name]) for name in names if row[name] not in (None, "")) for row in rows
+    }
