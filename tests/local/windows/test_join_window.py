@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from epsjoin.local.join.arrays import self_join
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.windows.join_window import JoinWindow
 from tests.oracles import examples
+from tests.oracles import join as join_twin
 
 BATCHES = st.lists(
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=5), min_size=1, max_size=8
@@ -45,6 +47,46 @@ def test_join_window__has_the_pairs_of_the_last_batches(
         )
         assert rows(window.pairs()) == expected
         assert rows(found) == [pair for pair in expected if pair[0] in new or pair[1] in new]
+
+
+@given(
+    BATCHES,
+    st.sampled_from([1, 2, 4]),
+    st.sampled_from(["euclidean", "manhattan", "chebyshev"]),
+    st.sampled_from([1.5, [1.0, 2.0], [0.5, 3.0]]),
+    st.sampled_from([None, [2.0, 0.5], [0.0, 1.0]]),
+)
+@examples(100)
+def test_join_window__takes_an_eps_per_dimension_and_weights(
+    batches: list[list[tuple[int, int]]],
+    n_batches: int,
+    metric: str,
+    eps: float | list[float],
+    weights: list[float] | None,
+) -> None:
+    window = JoinWindow(eps, n_batches, metric, weights=weights)
+    points = np.array([row for batch in batches for row in batch], float).reshape(-1, 2)
+    ends = np.cumsum([0, *map(len, batches)])
+    for number in range(len(batches)):
+        begin, end = ends[number : number + 2]
+        found = window.push(points[begin:end], np.arange(begin, end))
+        first = ends[max(0, number + 1 - n_batches)]
+        of_window = join_twin.scaled_pairs(points[first:end], eps, weights, metric)
+        expected = sorted((i + first, j + first, distance) for (i, j), distance in of_window.items())
+        assert rows(window.pairs()) == expected
+        assert rows(found) == [pair for pair in expected if pair[1] >= begin]
+
+
+def test_join_window__keeps_its_eps_and_weights_when_the_callers_change() -> None:
+    eps, weights = np.array([1.0, 1.0]), np.array([1.0, 0.0])
+    window = JoinWindow(eps, 2, weights=weights, max_pairs=1)
+    eps[:], weights[:] = 1e-9, 9.0
+    assert rows(window.push([[0.0, 0.0], [1.0, 9.0]], [0, 1])) == [(0, 1, 1.0)]
+    assert rows(window.push(np.empty((0, 7)), [])) == []
+    with pytest.raises(BudgetError, match="more than max_pairs = 1 pairs within eps = 1, 1; it stays"):
+        JoinWindow([1, 1], 2, max_pairs=1).push(np.zeros((3, 2)), [0, 1, 2])
+    with pytest.raises(ArgumentError, match=r"eps must be one number, or one per dimension \(3\)"):
+        window.push(np.zeros((3, 3)), [4, 5, 6])
 
 
 def test_join_window__joins_what_is_new_only() -> None:
@@ -138,8 +180,17 @@ def test_join_window__counts_pairs_that_left_no_more() -> None:
         ((-1.0, 1, "euclidean"), "^eps must be"),
         ((1.0, 0, "euclidean"), "^n_batches must be a whole number, at least 1, not 0"),
         ((1.0, 1, "x"), "^unknown metric 'x'"),
+        (([1.0, -1.0], 1, "euclidean"), "^eps must be one number, or one per dimension"),
+        (([1.0, 1.0], 1, "cosine"), "^cosine has no eps per dimension"),
+        (([[1.0]], 1, "euclidean"), "^eps must be one number, or one per dimension"),
     ],
 )
-def test_join_window__refuses_wrong_arguments_at_once(arguments: tuple[float, int, str], says: str) -> None:
+def test_join_window__refuses_wrong_arguments_at_once(arguments: tuple[Any, int, str], says: str) -> None:
     with pytest.raises(ArgumentError, match=says):
         JoinWindow(*arguments)
+
+
+@pytest.mark.parametrize("weights", [[-1.0], [[1.0]], [np.nan], 2.0, [1.0, 2.0, 3.0]])
+def test_join_window__refuses_wrong_weights_at_once(weights: Any) -> None:
+    with pytest.raises(ArgumentError, match="^weights must be one per dimension"):
+        JoinWindow([1.0, 2.0] if np.size(weights) == 3 else 1.0, 1, weights=weights)

@@ -11,10 +11,11 @@ import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.local.arguments import check_count, check_points, index_distinct, int_column
+from epsjoin.local.arguments import as_array, check_count, check_points, index_distinct, int_column
 from epsjoin.local.join.arrays import join, self_join
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.metric import Metric
+from epsjoin.local.scale import scale_metric
 from epsjoin.local.sweep.pairs import Pairs, collect, concatenate
 from epsjoin.local.sweep.sweeping import Counters
 
@@ -87,10 +88,11 @@ class JoinWindow:
 
     Parameters
     ----------
-    eps : maximum distance of a pair, in the metric's unit; above 0.
+    eps : maximum distance of a pair, in the metric's unit; above 0. Or (d,), one per dimension, such as
+        metres and seconds; see :func:`epsjoin.self_join`.
     n_batches : how many batches the window holds, at least 1. A push beyond that lets the oldest leave, and
         its pairs with it.
-    metric : see :func:`epsjoin.self_join`.
+    metric, weights : see :func:`epsjoin.self_join`.
     n_jobs : number of threads, see :func:`epsjoin.self_join`.
     max_pairs : maximum number of pairs that the window holds; None for no limit.
     counters : dictionary to whose entries the work of the joins is added.
@@ -124,16 +126,17 @@ class JoinWindow:
 
     def __init__(
         self,
-        eps: float,
+        eps: float | npt.ArrayLike,
         n_batches: int,
         metric: str | Metric = "euclidean",
         *,
+        weights: npt.ArrayLike | None = None,
         n_jobs: int | None = 1,
         max_pairs: int | None = None,
         counters: Counters | None = None,
     ) -> None:
         self._options = JoinOptions.of(metric, n_jobs, max_pairs, False, counters)
-        self._eps = self._options.metric.check_eps(eps)
+        self._eps, self._weights = _check_eps(self._options.metric, eps, weights)
         self._n_batches = check_count("n_batches", n_batches, 1)
         self._batches: deque[_Batch] = deque()
         self._rows, self._held = _Buffer(), 0
@@ -175,9 +178,12 @@ class JoinWindow:
         try:
             with_old = self._join_window(new, staying.points, held)
             limit = self._left_of_limit(held + len(with_old.left))
-            within = self_join(new, self._eps, ids=new_ids, max_pairs=limit, **self._how())
+            within = concatenate([])
+            if len(new):  # no rows may have any number of columns
+                within = self_join(new, self._eps, ids=new_ids, max_pairs=limit, **self._how())
         except BudgetError:  # it names what was left of the limit
-            most = f"more than max_pairs = {self._options.max_pairs} pairs within eps = {self._eps:g}"
+            named = ", ".join(f"{each:g}" for each in np.atleast_1d(self._eps))
+            most = f"more than max_pairs = {self._options.max_pairs} pairs within eps = {named}"
             raise BudgetError(f"the window would hold {most}; it stays as it was") from None
         older = self._part(with_old, new_ids, staying.ids, 0 if leaving is None else 1)
         found = collect(iter([*(part for _, part in older), within]))
@@ -211,6 +217,7 @@ class JoinWindow:
     def _how(self) -> dict[str, Any]:
         return {
             "metric": self._options.metric,
+            "weights": self._weights,
             "n_jobs": self._options.n_jobs,
             "counters": self._options.counters,
         }
@@ -225,3 +232,16 @@ class JoinWindow:
     def _left_of_limit(self, held: int) -> int | None:
         """Return how many pairs may still come: at least 0, for what a window holds has passed this limit."""
         return None if self._options.max_pairs is None else self._options.max_pairs - held
+
+
+def _check_eps(
+    metric: Metric, eps: float | npt.ArrayLike, weights: npt.ArrayLike | None
+) -> tuple[float | Floats, Floats | None]:
+    """Return copies of eps and weights, once they are those of some number of dimensions."""
+    thresholds = as_array("eps", eps)
+    if thresholds.ndim == 0 and weights is None:
+        return metric.check_eps(eps), None
+    given = None if weights is None else np.array(as_array("weights", weights))
+    d = thresholds.size if given is None or thresholds.ndim else given.size
+    scale_metric(metric, np.empty((0, d)), eps, given)
+    return (metric.check_eps(eps) if thresholds.ndim == 0 else thresholds.astype(np.float64)), given
