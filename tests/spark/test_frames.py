@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import epsjoin.spark
-from epsjoin import Cuts, estimate, fit_epsilon, get_metric
+from epsjoin import Cuts, estimate, fit_epsilon, get_metric, join, self_join
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.spark import dbscan, frames, outliers
 from oracles import cluster as slow_cluster
@@ -233,6 +233,16 @@ def test_estimate_and_fit_epsilon__of_two_frames_are_those_of_their_rows(spark: 
     assert fit.expected_pairs(0.05) == pairs
     in_another_order = fit_epsilon(left, right=right)
     assert fit.exponent == pytest.approx(in_another_order.exponent, rel=0.01)
+
+
+def test_fit_epsilon__with_weights_expects_the_pairs_of_weighted_joins(spark: SparkSession) -> None:
+    random, weights = np.random.default_rng(4), [4.0, 0.25]
+    left, right = random.random((300, 2)), random.random((500, 2))
+    names: dict[str, Any] = {"columns": ["x0", "x1"], "weights": weights}
+    fit = epsjoin.spark.fit_epsilon(frame_of(spark, left), **names)
+    assert fit.expected_pairs(0.05) == len(self_join(left, 0.05, weights=weights).left)
+    between = epsjoin.spark.fit_epsilon(frame_of(spark, left), right=frame_of(spark, right), **names)
+    assert between.expected_pairs(0.05) == len(join(left, right, 0.05, weights=weights).left)
 
 
 def test_estimate_and_fit_epsilon__of_two_versions_of_a_frame_draw_their_samples_apart(

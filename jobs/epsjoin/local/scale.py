@@ -6,6 +6,7 @@ coordinates, which are rounded; so the threshold of the search has slack.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -214,6 +215,25 @@ def weigh_metric(metric: Metric, points: Points, weights: Floats) -> Metric:
     return WeightedMetric(
         metric.name, metric.p, _scale(np.ones(len(weights)), weights, points, _LARGEST_REACH)
     )
+
+
+def multiply(metric: Metric, points: Points, weights: Floats) -> Callable[[Floats], Floats]:
+    """Make what multiplies coordinates so that distances without weights are about those with them.
+
+    Parameters
+    ----------
+    metric, points, weights : see :func:`weigh_metric`.
+
+    Returns
+    -------
+    A function of (m, d) float64 points. It counts coordinates from the centre, multiplies and rounds them,
+    and leaves out those of weight 0, but for one where all are.
+    """
+    columns = np.flatnonzero(weights) if weights.any() else np.arange(1)
+    some = points[:: max(1, len(points) // _ROWS_OF_CENTRE)].take(columns, axis=1)
+    scale = _scale(np.ones(len(columns)), weights[columns], some, _LARGEST_REACH)
+    weighted = WeightedMetric(metric.name, metric.p, scale)
+    return lambda given: weighted.embed(given.take(columns, axis=1))
 
 
 def _check_adds_up(metric: Metric) -> None:

@@ -47,7 +47,7 @@ class EpsilonFit:
     power_law : power law of the curve; corrected for the border where the points fill their bounding box.
     measured_law : power law of the curve as it is; equal to ``power_law`` where nothing was corrected.
     rows : (m,) int64, row numbers of the sample, in random order.
-    sample : (m, d) float64, the points of these rows.
+    sample : (m, d) float64, the points of these rows; with weights, multiplied by what they are worth.
     metric : the metric of the distances.
     max_k : largest k of the methods that have a k.
     right : the right table of a fit of two: then all pairs, neighbours and k-distances are those of the rows

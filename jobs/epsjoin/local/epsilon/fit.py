@@ -34,10 +34,11 @@ from epsjoin.local.epsilon.power_law import (
     pair_count_curve,
 )
 from epsjoin.local.epsilon.radius import choose_r_max
-from epsjoin.local.epsilon.two_tables import fit_between
+from epsjoin.local.epsilon.two_tables import as_they_are, fit_between
 from epsjoin.local.join.arrays import iter_self_join
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.expected import draw_rows
+from epsjoin.local.scale import check_weights, multiply
 
 
 def fit_epsilon(
@@ -48,6 +49,7 @@ def fit_epsilon(
     n_rows: int | None = None,
     max_k: int = 64,
     *,
+    weights: npt.ArrayLike | None = None,
     right: npt.ArrayLike | None = None,
     right_rows: int | None = None,
 ) -> EpsilonFit:
@@ -63,6 +65,7 @@ def fit_epsilon(
     seed : seed of every random choice, 0 by default. The same points and seed give the same fit.
     n_rows : number of rows of the whole set, if ``points`` is a sample; by default the number of points.
     max_k : largest k for k-distances, 64 by default.
+    weights : (d,) numbers of at least 0 that weigh the dimensions, see :func:`epsjoin.self_join`.
     right : (m, d) array, the right table of a join of two, or a uniform sample of it: then the pairs between
         both tables are fitted. By default those of ``points`` with one another.
     right_rows : number of rows of the whole right table, if ``right`` is a sample.
@@ -103,6 +106,10 @@ def fit_epsilon(
     two halves of one set that of the set. The border is not corrected. Tables that lie apart are refused:
     their first pairs are at the gap, and rise faster than those of tables that touch, twice the dimensions.
 
+    With weights the sampled coordinates are multiplied, and rounded: for euclidean by the roots of the
+    weights. ``weights=1 / eps**2`` (for manhattan and chebyshev ``1 / eps``) looks for the number by which
+    one eps per dimension is to be multiplied.
+
     Examples
     --------
     >>> square = np.random.default_rng(1).random((5000, 2))
@@ -117,14 +124,16 @@ def fit_epsilon(
     seed = check_seed("seed", seed)
     others = None if right is None else check_points("right", right)
     n, m = check_table_sizes(values, others, n_rows, right_rows)
+    given = check_weights(chosen, values.shape[1], weights)
+    weigh = as_they_are if given is None else multiply(chosen, values, given)
     if others is not None:
         chosen.check(others, "right")
-        both = fit_between(values, others, chosen, sample_rows, seed, m)
+        both = fit_between(values, others, chosen, sample_rows, seed, m, weigh)
         of_left = both.curve, both.law, both.law, both.rows, both.left
         return EpsilonFit(n, both.n_left, *of_left, chosen, max_k, both.right)
     # In random order, so that any first rows are a uniform sample as well.
     order = draw_rows(len(values), sample_rows, seed)
-    sample = np.ascontiguousarray(values[order])
+    sample = np.ascontiguousarray(weigh(values[order]))
     r_max, rows = choose_r_max(sample, chosen, seed=seed)
     fitted = sample[:rows]
     batches = list(iter_self_join(fitted, r_max, chosen))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -61,10 +62,25 @@ class FitBetween(NamedTuple):
     law: PowerLawFit
 
 
+def as_they_are(points: Floats) -> Floats:
+    """Return the points: there are no weights."""
+    return points
+
+
 def fit_between(
-    left: Floats, right: Floats, metric: Metric, sample_rows: int, seed: int, right_rows: int
+    left: Floats,
+    right: Floats,
+    metric: Metric,
+    sample_rows: int,
+    seed: int,
+    right_rows: int,
+    weigh: Callable[[Floats], Floats] = as_they_are,
 ) -> FitBetween:
     """Fit the power law of the pairs between two tables; parameters as of :func:`epsjoin.fit_epsilon`.
+
+    Parameters
+    ----------
+    weigh : multiplies the coordinates of the samples, see :func:`epsjoin.local.scale.multiply`.
 
     Raises
     ------
@@ -75,8 +91,8 @@ def fit_between(
     if not len(left) or not len(right):
         raise ArgumentError(f"a power law needs points in both tables, not {len(left)} and {len(right)}")
     rows = draw_rows(len(left), sample_rows, seed)
-    of_left = np.ascontiguousarray(left[rows])
-    of_right = np.ascontiguousarray(right[draw_rows(len(right), sample_rows, (seed, 1))])
+    of_left = np.ascontiguousarray(weigh(left[rows]))
+    of_right = np.ascontiguousarray(weigh(right[draw_rows(len(right), sample_rows, (seed, 1))]))
     r_max, fraction = choose_r_max_between(of_left, of_right, metric, seed=seed)
     n_left, n_right = (max(1, int(fraction * len(each))) for each in (of_left, of_right))
     below = [
@@ -84,7 +100,7 @@ def fit_between(
         for pairs in iter_join(of_left[:n_left], of_right[:n_right], r_max, metric)
     ]
     curve = pair_count_curve(below, n_left + n_right, r_max, seed=seed)
-    refuse_apart(curve, left.shape[1])
+    refuse_apart(curve, of_left.shape[1])
     law = fit_power_law(curve, n_left + n_right, n_left * n_right)
     return FitBetween(rows, of_left, n_left, RightSample(right_rows, n_right, of_right), curve, law)
 

@@ -29,6 +29,7 @@ def fit_epsilon(
     columns: str | Sequence[str],
     id: str = "id",
     metric: str | Metric = "euclidean",
+    weights: ArrayLike | None = None,
     sample_rows: int = 20_000,
     seed: int = 0,
     max_k: int = 64,
@@ -41,7 +42,8 @@ def fit_epsilon(
     Parameters
     ----------
     frame, columns, id, metric : see :func:`epsjoin.spark.frames.similarity_join`.
-    sample_rows, seed, max_k : see :func:`epsjoin.fit_epsilon`. Of two frames so many rows of each are drawn.
+    weights, sample_rows, seed, max_k : see :func:`epsjoin.fit_epsilon`. Of two frames so many rows of each
+        are drawn.
     right : the right frame of a join of two: then the pairs between both frames are fitted. By default those
         of the rows of ``frame`` with one another.
     right_columns, right_id : names of the columns in ``right``; by default the same as in ``frame``.
@@ -78,11 +80,10 @@ def fit_epsilon(
         )
     _, sample = points.sample(check_count("sample_rows", sample_rows), check_count("seed", seed, 0))
     if others is None:
-        return fit_points(sample, chosen, sample_rows, seed, points.n, max_k)
+        return fit_points(sample, chosen, sample_rows, seed, points.n, max_k, weights=weights)
     _, right_sample = others.sample(sample_rows, right_seed(seed))
-    return fit_points(
-        sample, chosen, sample_rows, seed, points.n, max_k, right=right_sample, right_rows=others.n
-    )
+    of_left = sample, chosen, sample_rows, seed, points.n, max_k
+    return fit_points(*of_left, weights=weights, right=right_sample, right_rows=others.n)
 
 
 def estimate(
