@@ -19,6 +19,7 @@ from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.one_sided import planned
+from epsjoin.local.scale import check_weights, weigh_metric
 from epsjoin.spark.cluster.from_pairs import cluster_pairs, refuse_noise_id
 from epsjoin.spark.columns import points_of, points_of_both
 from epsjoin.spark.join.frames import (
@@ -162,6 +163,7 @@ def knn_join(
     columns: str | Sequence[str],
     id: str = "id",
     metric: str | Metric = "euclidean",
+    weights: ArrayLike | None = None,
     right_columns: str | Sequence[str] | None = None,
     right_id: str | None = None,
 ) -> DataFrame:
@@ -173,7 +175,8 @@ def knn_join(
         ``right``, the neighbours are other rows of ``left``: a row is not its own neighbour, but others equal
         to it are.
     k : number of neighbours, 1 to the number of rows that can be neighbours.
-    columns, id, metric, right_columns, right_id : see :func:`epsjoin.spark.frames.similarity_join`.
+    columns, id, metric, weights, right_columns, right_id : see
+        :func:`epsjoin.spark.frames.similarity_join`.
 
     Returns
     -------
@@ -216,6 +219,11 @@ def knn_join(
     if queries.reading.dimensions is not None:
         check_dimensions(left=queries.reading.dimensions, right=sample.shape[1])
     queries, points = (each.of_dimensions(sample.shape[1]) for each in (queries, points))
+    given = (
+        check_weights(chosen, sample.shape[1], weights) if len(sample) else None
+    )  # no rows have any number
+    if given is not None:
+        chosen = weigh_metric(chosen, sample, given)
     read = Observation()
     if right is not None:
         observed = points.frame.observe(read, F.count("*").alias("n"))

@@ -13,6 +13,7 @@ from epsjoin.kernels.neighbours.tree import reaches
 from epsjoin.kernels.paired import paired_distances
 from epsjoin.local.metric import get_metric
 from epsjoin.local.neighbours.cells import find_cells, other_cells_within, plan_cells
+from epsjoin.local.scale import weigh_metric
 from oracles import examples
 from oracles import join as join_twin
 
@@ -45,6 +46,27 @@ def test_other_cells_within__are_all_that_have_a_point_in_the_ball(metric, kind,
     distance = paired_distances(decision, points, left, right)
     for i, j, between in zip(left.tolist(), right.tolist(), distance.tolist(), strict=True):
         assert between > radius[i] or (i, home[j]) in reached
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=lambda each: each.name)
+def test_other_cells_within__of_weighted_points_far_from_others_are_no_fewer(metric):
+    """Counted from -1.7e9 and multiplied, neighbouring numbers of 1.7e9 seem to be thrice as far apart."""
+    points = np.concatenate((np.full(300, -1.7e9), 1.7e9 + np.arange(200) * 2.0**-22))[:, None]
+    weighted = weigh_metric(metric, points, np.array([0.1]))
+    embedded, decision = weighted.embed(points), weighted.decision(math.inf)
+    cells = plan_cells(embedded, 64)
+    home = find_cells(cells, embedded)
+    rows = np.arange(301, 500)
+    radius = np.zeros(500)
+    radius[rows] = paired_distances(decision, points, rows, rows - 1)  # to the one before
+    limit, slack = reaches(decision, weighted.norm, radius), weighted.slack(np.abs(embedded))
+    reached = set()
+    for cell, found in other_cells_within(cells, embedded, home, limit, weighted.norm, slack):
+        reached |= {(i, cell) for i in found.tolist()}
+    crossing = [(i, home[i - 1]) for i in rows.tolist() if home[i] != home[i - 1]]
+    assert len(crossing) > 10
+    assert reached.issuperset(crossing)
+    assert sum(i in rows for i, _ in reached) < 0.5 * len(rows) * len(np.unique(home))
 
 
 def test_plan_cells__cut_between_values_that_are_there_often():

@@ -105,6 +105,32 @@ def test_knn_join__of_a_frame_with_itself_is_the_librarys_bit_for_bit(
     }
 
 
+@pytest.mark.parametrize("is_one", [True, pytest.param(False, marks=pytest.mark.long)])
+def test_knn_join__with_weights_is_the_librarys_bit_for_bit(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, is_one: bool
+) -> None:
+    """Of two groups far from each other, in the smaller of which numbers differ by their last bits."""
+    small_cells(monkeypatch, 4, 3)
+    steps = np.random.default_rng(8).integers(0, 40, (60, 2)) * 2.0**-22
+    points, weights = steps + np.where(np.arange(60) % 3, -1.7e9, 1.7e9)[:, None], [0.1, 0.0]
+    queries = None if is_one else points[::3] + 2.0**-22
+    left = frame_of(spark, points if queries is None else queries)
+    right = None if is_one else frame_of(spark, points)
+    found = epsjoin.spark.knn_join(left, right, 3, columns=["x0", "x1"], weights=weights)
+    by_library = epsjoin.knn_join(queries, points, 3, weights=weights)
+    assert rows_of(found) == {
+        i: list(zip(by_library.distance[i].tolist(), by_library.neighbour[i].tolist(), strict=True))
+        for i in range(len(by_library.distance))
+    }
+
+
+def test_knn_join__with_weights_refuses_those_that_fit_no_row(spark: SparkSession) -> None:
+    frame, given = frame_of(spark, PLACES), {"columns": ["x0", "x1"], "weights": [1.0]}
+    with pytest.raises(ArgumentError, match=r"weights must be one per dimension \(2\)"):
+        epsjoin.spark.knn_join(frame, None, 3, **given)
+    assert rows_of(epsjoin.spark.knn_join(frame.limit(0), None, 3, **given)) == {}
+
+
 @pytest.mark.long  # what a cell does with equal points is tried below
 def test_knn_join__of_many_equal_rows_takes_those_with_the_smallest_ids(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch

@@ -76,7 +76,7 @@ def find_cells(cells: Cells, embedded: Floats) -> Ints:
 
 
 def other_cells_within(
-    cells: Cells, embedded: Floats, home: Ints, limit: Floats, norm: int
+    cells: Cells, embedded: Floats, home: Ints, limit: Floats, norm: int, slack: Floats | None = None
 ) -> Iterator[tuple[int, Ints]]:
     """Find the cells, except a query's own, that its ball reaches.
 
@@ -86,6 +86,8 @@ def other_cells_within(
     home : (m,) int64, the cell that each has been searched for in.
     limit : (m,) float64, see :func:`epsjoin.kernels.neighbours.tree.reach`.
     norm : what the limit is compared with, see :attr:`epsjoin.local.metric.Metric.norm`.
+    slack : (m, e) float64, by how much a query may seem to be too far from another point on each axis, see
+        :meth:`epsjoin.local.scale.WeightedMetric.slack`; None: by nothing.
 
     Yields
     ------
@@ -108,7 +110,9 @@ def other_cells_within(
             continue
         axis = int(cells.axis[node])
         beyond = embedded[rows, axis] - cells.cut[node]
-        for child, gap in ((2 * node + 2, -beyond), (2 * node + 1, beyond)):  # the left one is popped first
+        more = 0.0 if slack is None else slack[rows, axis]
+        # the left one is popped first
+        for child, gap in ((2 * node + 2, -beyond - more), (2 * node + 1, beyond - more)):
             wider = gaps | {axis: np.maximum(gap, gaps.get(axis, 0.0))}
             is_near = _combined(list(wider.values()), norm) <= limit[rows]
             if is_near.any():
