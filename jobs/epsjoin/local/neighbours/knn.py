@@ -84,7 +84,7 @@ def knn_join(
     shows when that costs less. Then queries and points that are both float32 stay so. Of points among
     themselves each product serves both.
 
-    With weights other than 0 and 1, points are compared one by one, in some five times as much time. Points
+    With weights other than 0 and 1, points are compared one by one, which takes several times as long. Points
     that you multiply beforehand, for euclidean by the roots of the weights, are compared as fast as others;
     but that rounds coordinates, and so distances.
 
