@@ -20,6 +20,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shlex
 import socket
 import subprocess
 import sys
@@ -153,9 +154,9 @@ def prepare_airflow(name: str, environment: dict[str, str]) -> list[str]:
     environment |= {
         "PGPASSFILE": str(write_pgpass(folder)),
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"postgresql+psycopg2://airflow@{database}/airflow",
-        "AIRFLOW__CORE__FERNET_KEY_CMD": f"cat '{folder}/fernet'",
-        "AIRFLOW__API__SECRET_KEY_CMD": f"cat '{folder}/api'",
-        "AIRFLOW__API_AUTH__JWT_SECRET_CMD": f"cat '{folder}/jwt'",
+        "AIRFLOW__CORE__FERNET_KEY_CMD": f"cat {shlex.quote(f'{folder}/fernet')}",
+        "AIRFLOW__API__SECRET_KEY_CMD": f"cat {shlex.quote(f'{folder}/api')}",
+        "AIRFLOW__API_AUTH__JWT_SECRET_CMD": f"cat {shlex.quote(f'{folder}/jwt')}",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(folder / "passwords.json"),
     }
     of_service = {"migrate": ["setup"], "airflow": []}.get(name, [name])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import socket
 import stat
 import subprocess
@@ -65,10 +66,25 @@ def test_service__moves_secrets_to_files_that_nobody_else_reads(
         ("AIRFLOW__CORE__FERNET_KEY_CMD", "fernet"),
         ("AIRFLOW__API__SECRET_KEY_CMD", "api"),
     ):
-        assert environment[variable] == f"cat '{tmp_path}/secrets/{file}'"
+        assert environment[variable] == f"cat {tmp_path}/secrets/{file}"
     again = service.add_settings({"EPSJOIN_SECRETS": str(tmp_path / "secrets")}.items())
     service.prepare_airflow("api-server", again)
     assert again["PGPASSFILE"] == f"{tmp_path}/secrets/pgpass", "from the files of the first start"
+
+
+def test_service__finds_its_secrets_in_a_folder_with_an_apostrophe(
+    given: dict[str, str], tmp_path: Path
+) -> None:
+    """Airflow splits these commands as a shell does, and runs them without one."""
+    folder = tmp_path / "Anna's secrets"
+    given |= {"EPSJOIN_SECRETS": str(folder), "EPSJOIN_CLUSTER_DIR": str(tmp_path / "cluster")}
+    service.prepare_airflow("scheduler", given)
+    for variable, file in (
+        ("AIRFLOW__CORE__FERNET_KEY_CMD", "fernet"),
+        ("AIRFLOW__API__SECRET_KEY_CMD", "api"),
+        ("AIRFLOW__API_AUTH__JWT_SECRET_CMD", "jwt"),
+    ):
+        assert shlex.split(given[variable]) == ["cat", str(folder / file)]
 
 
 def test_service__escapes_a_password_as_postgresqls_clients_want_it(tmp_path: Path) -> None:
