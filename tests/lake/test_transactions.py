@@ -86,7 +86,7 @@ def test_replace_table__refuses_a_table_of_other_columns_that_was_made_meanwhile
     others = Target("others", location, pa.schema([("id", pa.int64())]), (), {})
     transactions.replace_table(others, [])
     into = Target("pairs", location, pa.schema([("left_id", pa.int64())]), (), {})
-    with pytest.raises(TableError, match=r"columns \(id int64; in this order must be left_id int64\)"):
+    with pytest.raises(UnfitTableError, match=r"columns \(id int64; in this order must be left_id int64\)"):
         transactions.replace_table(into, [])
     assert DeltaTable(location).version() == 1
 
@@ -96,7 +96,7 @@ def test_replace_table__refuses_a_partitioned_table(tmp_path: Path) -> None:
     write_deltalake(tmp_path, rows, partition_by=["x"])
     into = Target("pairs", tmp_path.as_uri(), rows.schema, (), {})
     for look in (transactions.check_replaceable, lambda into: transactions.replace_table(into, [])):
-        with pytest.raises(TableError, match="is partitioned by x; take another folder"):
+        with pytest.raises(UnfitTableError, match="is partitioned by x; take another folder"):
             look(into)
     assert DeltaTable(tmp_path).version() == 0
 

@@ -122,12 +122,14 @@ def check_columns(log: DeltaTable, into: Target) -> DeltaTable:
     if [(column.name, column.type) for column in found] != [(c.name, c.type) for c in into.schema]:
         wanted = ", ".join(f"{column.name} {column.type}" for column in into.schema)
         there = ", ".join(f"{column.name} {column.type}" for column in found)
-        raise TableError(
+        raise UnfitTableError(
             f"{into.location} is a table of other columns ({there}; in this order must be {wanted})"
         )
     partitioned = log.metadata().partition_columns
     if partitioned:
-        raise TableError(f"{into.location} is partitioned by {', '.join(partitioned)}; take another folder")
+        raise UnfitTableError(
+            f"{into.location} is partitioned by {', '.join(partitioned)}; take another folder"
+        )
     refuse_rules(log, into.location, [column.name for column in into.schema if not column.nullable])
     return log
 
