@@ -32,7 +32,7 @@ def main(argv: Sequence[str]) -> int:
         prog="epsjoin quarantine", description="Print the records of a run that were refused, and why."
     )
     add_lake(parser)
-    parser.add_argument("--reason", default="", help="show only records whose reason has this text")
+    parser.add_argument("--reason", default="", help="count and show only records whose reason has this text")
     parser.add_argument("--limit", type=int, default=20, help="records shown (default: %(default)s)")
     arguments = parser.parse_args(argv)
     run = parse_run(arguments.run)
@@ -43,7 +43,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def describe(lake: Lake, run: str, reason: str, limit: int) -> Iterator[str]:
-    """Describe the kinds of reasons, the most frequent first, then ``limit`` records by file and place.
+    """Describe the kinds of reasons that have a text, the most frequent first, and the first records.
 
     The slice is taken as it is, also that of a run that did not come in: then it says why.
     """
@@ -52,26 +52,28 @@ def describe(lake: Lake, run: str, reason: str, limit: int) -> Iterator[str]:
         if run not in slices.list_runs(lake, "quarantine"):
             return
     kinds: Counter[str] = Counter()
-    n_wanted = 0
+    n_refused = 0
 
     def wanted() -> Iterator[Row]:
-        nonlocal n_wanted
+        nonlocal n_refused
         for row in _read(lake, run):
-            kinds[kind_of(row["reason"])] += 1
+            n_refused += 1
             if reason in row["reason"]:
-                n_wanted += 1
+                kinds[kind_of(row["reason"])] += 1
                 yield row
 
     n_held = max(1, limit)  # with 0, nothing would be read, and so nothing counted
     first = heapq.nsmallest(n_held, wanted(), key=lambda row: (row["source"], row["line"] or 0))[:limit]
-    if not kinds:
+    if not n_refused:
         yield "no record is in quarantine" if why else "no record was refused"
+    elif not kinds:
+        others = counted(n_refused, "record was", "records were")
+        yield f"no reason has the text {reason!r}; {others} refused for others"
     for kind, number in sorted(kinds.items(), key=lambda item: (-item[1], item[0])):
         yield f"{number:>10,}  {kind}"
-    if kinds and not n_wanted:
-        yield from ("", f"no reason has the text {reason!r}")
     for row in first:
         yield from ("", _fault(row, lake.source.numbered_by), f"  {words.cell(row['raw'])}")
+    n_wanted = kinds.total()
     if n_wanted > limit:
         yield from ("", f"and {counted(n_wanted - limit, 'other')}; --limit {n_wanted} shows all")
 
