@@ -21,6 +21,11 @@ def test_in_unit__leaves_no_hole_without_a_unit() -> None:
     assert [in_unit(0.02, unit) for unit in ("", "km")] == ["0.02", "0.02 km"]
 
 
+def test_in_unit__of_one_edit_has_no_plural() -> None:
+    assert [in_unit(value, "edits") for value in (1.0, 2, 0)] == ["1 edit", "2 edits", "0 edits"]
+    assert in_unit(1.0, "degrees Celsius") == "1 degrees Celsius"
+
+
 def test_percent__of_a_tiny_fraction_is_not_0() -> None:
     assert [percent(n / 3905) for n in (0, 1, 3904, 3905)] == ["0%", "0.0256%", "100%", "100%"]
     assert percent(7e-7) == "0.00007%"

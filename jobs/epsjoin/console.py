@@ -36,7 +36,15 @@ def percents(fraction: float | None, limit: float | None) -> tuple[str, str]:
 
 def in_unit(value: float, unit: str) -> str:
     """A distance with its unit, if it has one: ``2.5 km``, ``0.02``."""
-    return f"{value:g} {unit}".rstrip()
+    return with_unit(f"{value:g}", unit)
+
+
+def with_unit(number: str, unit: str) -> str:
+    """A number as it is written, with its unit if it has one: ``2 edits``, but ``1 edit``.
+
+    Other units are the source's own, as km, and stay as they are.
+    """
+    return f"{number} {'edit' if (number, unit) == ('1', 'edits') else unit}".rstrip()
 
 
 def first_fields(told: Iterable[str]) -> str:

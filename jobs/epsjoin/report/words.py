@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from itertools import pairwise
 
+from epsjoin.console import with_unit
 from epsjoin.findings import to_number
 
 MISSING = "–"
@@ -47,7 +48,7 @@ def measure(value: object, unit: str = "", digits: int = 4) -> str:
             text = text.rstrip("0").rstrip(".") if "." in text else text
         else:
             text = _power(number, digits)
-    return f"{text} {unit}" if unit else text
+    return with_unit(text, unit)
 
 
 def factor(value: object) -> str:

@@ -65,7 +65,8 @@ def run(job: Job, max_here: int = MAX_HERE_BYTES) -> dict[str, float]:
             )
     transactions.commit(job.lake, {pairs: files})
     n_pairs = sum(file.rows for file in files)
-    say(f"refine: {counted(n_pairs, 'pair')} of {counted(candidates.n, 'candidate')} within {k} edits")
+    of = f"{counted(n_pairs, 'pair')} of {counted(candidates.n, 'candidate')}"
+    say(f"refine: {of} within {counted(k, 'edit')}")
     return {"refinements": 0, "subtree_pairs": 0, **counters, "candidates": candidates.n, "pairs": n_pairs}
 
 
