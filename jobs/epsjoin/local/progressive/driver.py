@@ -347,7 +347,22 @@ class Driver:
             self._area.kind = self._plans.written
         self._results.lowest = float(eps)
         if self._has_begun:
-            self._spill.write_lowest(self._made_for, self._results.lowest)
+            self._spill.write_lowest(self._made_for, self._results.lowest, **self._known_before_lowering())
+
+    def _known_before_lowering(self) -> dict[str, Any]:
+        """What a process after this one cannot find out, as it meets the pairs that came before no more.
+
+        A row that has a partner is not alone, however far away that is. Rows may not be in a run yet: then
+        nothing else says whether the other process reads the same.
+        """
+        if not self._results.gives_lonely or not self._spill.is_kept:
+            return {}
+        return {"partners": self._results.saved_partners(), "partners_of": self._read_so_far()}
+
+    def _read_so_far(self) -> list[tuple[int, list[int]]]:
+        """How many rows of each table were read, here or by a process before, and their checksums."""
+        here = zip(self._tables.read_rows, self._tables.checksums, strict=True)
+        return [before or now for before, now in zip(self._tables.expected, here, strict=True)]
 
     def _fingerprint(self) -> str:
         on = self._plans.on
@@ -372,6 +387,7 @@ class Driver:
             state=self._plans.written.state(),
             **self._estimates.saved(self._runs),
             **self._results.saved(),
+            partners_of=self._read_so_far(),
             counters=self._work.saved(),
         )
         self._spill.keep_only(self._runs)
@@ -386,6 +402,10 @@ class Driver:
         self._has_begun = True
         if found is not None and "state" in found:  # otherwise it says no more than how far eps was lowered
             self._take_over(found)
+        if found is not None and "partners_of" in found:
+            self._results.restore_partners(found["partners"])
+            for side in range(len(self._tables.sources)):
+                self._tables.expect(side, *found["partners_of"][side])
         noted = None if found is None else found["lowest"]
         lowest = [each for each in (noted, self._results.lowest) if each is not None]
         if lowest:

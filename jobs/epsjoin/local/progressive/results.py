@@ -151,18 +151,24 @@ class Results:
         order = np.argsort(numbers, kind="stable")
         return rows.ids[places[order[np.searchsorted(numbers[order], fresh)]]]
 
+    def saved_partners(self) -> list[str]:
+        """The rows that have a partner so far, as JSON can hold them."""
+        return [side.packed.tobytes().hex() for side in self._partners]
+
+    def restore_partners(self, saved: list[str]) -> None:
+        """Go on from the rows that have found a partner in a process before."""
+        left, right = (Partners(np.frombuffer(bytes.fromhex(packed), np.uint8)) for packed in saved)
+        self._partners = left, right
+
     def saved(self) -> dict[str, Any]:
         """What :meth:`restore` needs, as JSON can hold it."""
         return {
-            "partners": [side.packed.tobytes().hex() for side in self._partners],
+            "partners": self.saved_partners(),
             "pairs": self.pairs + self.before,
             "lowest": self.lowest,
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
         """Go on from what a process before has given; its lowered threshold is for the driver to set."""
-        left, right = (
-            Partners(np.frombuffer(bytes.fromhex(packed), np.uint8)) for packed in saved["partners"]
-        )
-        self._partners = left, right
+        self.restore_partners(saved["partners"])
         self.before = saved["pairs"]

@@ -197,18 +197,19 @@ class Spill:
         named = {"runs": [run._asdict() for run in runs], "layout": self.layout, "n_files": self._n_files}
         self._replace_manifest({**more, **named})
 
-    def write_lowest(self, made_for: str, lowest: float) -> None:
+    def write_lowest(self, made_for: str, lowest: float, **more: Any) -> None:
         """Note in the manifest how far eps was lowered; nothing once the folder has been left or closed.
 
         Parameters
         ----------
         made_for : of the join, for a manifest that names no run yet.
+        more : what else is to replace what the manifest says.
         """
         if self._given is None or self._folder is None:
             return
         path = self._folder / MANIFEST
         found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"runs": []}
-        self._replace_manifest({**found, "made_for": made_for, "lowest": lowest})
+        self._replace_manifest({**found, **more, "made_for": made_for, "lowest": lowest})
 
     def _replace_manifest(self, manifest: dict[str, Any]) -> None:
         text = json.dumps(manifest)

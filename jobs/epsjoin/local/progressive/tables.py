@@ -21,6 +21,11 @@ class Tables:
     ----------
     sources : the table, or the left and the right one.
     is_kept : whether a process after this one may go on from what it has read: then rows are summed up.
+
+    Attributes
+    ----------
+    expected : of each table how many of its rows another process had read, and their checksums; ``None`` as
+        soon as they have been read here. Something that is known of them was taken over from that process.
     """
 
     def __init__(self, sources: list[Source], is_kept: bool = False) -> None:
@@ -28,6 +33,7 @@ class Tables:
         self.two = len(sources) == 2
         self.read_rows = [0, 0]
         self.checksums = [[0, 0], [0, 0]]  # of the values and of the ids that were read
+        self.expected: list[tuple[int, list[int]] | None] = [None, None]
         self._is_kept = is_kept
         self._kind: str | None = None  # of the rows that were read, see Chunk
         self.ended = [False] * len(sources)
@@ -59,8 +65,13 @@ class Tables:
             fraction = (n or 0) / sum(n or 0 for n in sizes) if known else 1.0 / len(goes_on)
             room = max(1, round(most * fraction))
             while room > 0:
-                chunk = self.sources[side].read(room)
+                expected = self.expected[side]
+                chunk = self.sources[side].read(
+                    room if expected is None else min(room, expected[0] - self.read_rows[side])
+                )
                 if chunk is None:
+                    if expected is not None:
+                        raise _fewer(expected[0])
                     self.ended[side] = True
                     break
                 if not len(chunk.values):
@@ -68,6 +79,7 @@ class Tables:
                     break
                 found.append(self._take(on, side, chunk))
                 room -= found[-1].n
+                self._check_expected(side)
             if self.read_rows[side] == self.sources[side].n_rows:
                 self.ended[side] = True
         return found, is_idle
@@ -176,18 +188,45 @@ class Tables:
         while self.read_rows[side] < n:
             chunk = self.sources[side].read(n - self.read_rows[side])
             if chunk is None:
-                raise ArgumentError(
-                    f"spill is of a join that had read {n:,} rows, and the input has fewer now"
-                )
+                raise _fewer(n)
             if len(chunk.values):
                 self._take(on, side, chunk)
             else:
                 time.sleep(PAUSE)
+        self._compare(side, n, checksums)
+
+    def expect(self, side: int, n: int, checksums: list[int]) -> None:
+        """Have the first rows of a table compared with those of a process before when they have been read.
+
+        Parameters
+        ----------
+        n, checksums : see :meth:`skip`.
+
+        Raises
+        ------
+        ArgumentError
+            They have been read, and are others.
+        """
+        if n:
+            self.expected[side] = n, checksums
+            self._check_expected(side)
+
+    def _check_expected(self, side: int) -> None:
+        expected = self.expected[side]
+        if expected is not None and self.read_rows[side] == expected[0]:
+            self._compare(side, *expected)
+            self.expected[side] = None
+
+    def _compare(self, side: int, n: int, checksums: list[int]) -> None:
         if self.checksums[side] != checksums:
             raise ArgumentError(
                 f"spill is of a join that had read {n:,} rows, and the first {n:,} of the input are others "
                 "now; give it the same input, or another folder"
             )
+
+
+def _fewer(n: int) -> ArgumentError:
+    return ArgumentError(f"spill is of a join that had read {n:,} rows, and the input has fewer now")
 
 
 def of_one_kind(found: list[SweepRows]) -> SweepRows:
