@@ -175,8 +175,28 @@ def test_fit_epsilon__takes_a_quantile_of_all_k_distances_without_a_power_law(
     assert not slices.read_slice(job.lake, Slice("epsilon_curve", RUN)).num_rows
     rounded = replace(job, params=replace(job.params, k_distance_quantile=0.5))
     assert fit_epsilon.run(rounded)["eps"] == 1.42, "the root of 2, rounded up to eps_digits"
-    with pytest.raises(DataRefusedError, match="a 25-distance needs at least 26 points, not 25"):
+    with pytest.raises(
+        DataRefusedError, match=r"number 25 of a point \(min_pts 26\), and 25 points have 24 at most"
+    ):
         fit_epsilon.run(replace(job, params=replace(job.params, min_pts=26)))
+
+
+def test_fit_epsilon__of_a_quantile_of_neighbours_that_the_sample_does_not_have_says_which_setting_it_is(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    points = np.random.default_rng(5).random((300, 2))
+    params = {"k_distance_quantile": 0.5, "min_pts": 101, "sample_rows": 100}
+    job = job_on(make_job, tmp_path, points, params)
+    ingest.run(job)
+    sentence = (
+        r"neighbour number 100 of a point \(min_pts 101\), and the 100 sampled points have 99 at most; lower "
+        "min_pts, raise sample_rows or"
+    )
+    with pytest.raises(DataRefusedError, match=sentence):
+        fit_epsilon.run(job)
+    whole = replace(job, params=replace(job.params, min_pts=301, sample_rows=10_000))
+    with pytest.raises(DataRefusedError, match="300 points have 299 at most; lower min_pts or choose"):
+        fit_epsilon.run(whole)
 
 
 @pytest.mark.parametrize("way", [{"neighbours": 3}, {"pairs": 40}])

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from epsjoin.console import counted
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.paired import paired_distances
@@ -118,7 +119,8 @@ def quantile(ascending: Floats, fraction: float, k: int) -> float:
     found = float(ascending[max(0, math.ceil(fraction * ascending.size) - 1)])
     if found == 0:
         raise ArgumentError(
-            f"a fraction of {fraction:g} of the points, or more, has {k} equal points: the k-distance is 0"
+            f"a fraction of {fraction:g} of the points, or more, has {counted(k, 'equal point')}: the "
+            "k-distance is 0"
         )
     if found == math.inf:
         raise ArgumentError(

@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from epsjoin.console import counted
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.local.arguments import check_count, distance_column, int_column
@@ -210,7 +211,7 @@ def fit_power_law(curve: Curve, n_sample: int, n_pairs: int | None = None) -> Po
     if law is None:
         raise ArgumentError(
             f"the {n_sample:,} sampled points have too few pairs at different distances to fit a power law "
-            f"({different[-1]:,.0f} pairs of different points within {curve.radius[-1]:.6g}); {BY_HAND}"
+            f"({counted(different[-1], 'pair')} of different points within {curve.radius[-1]:.6g}); {BY_HAND}"
         )
     return law
 

@@ -132,7 +132,7 @@ def _choose(params: RunParams, fitted: _Fitted) -> ChosenEps:
     try:
         if fitted.fit is None:
             return _choose_without_law(params, fitted)
-        return _choose_by_law(params, fitted.fit)
+        return _choose_by_law(params, fitted.fit, fitted.n_points)
     except ArgumentError as error:
         raise DataRefusedError(f"eps cannot be chosen from these points: {error}") from error
 
@@ -191,12 +191,13 @@ def _format_target(target: float | None) -> str:
     return "" if target is None else f" {target:g}"
 
 
-def _choose_by_law(params: RunParams, fit: EpsilonFit) -> ChosenEps:
+def _choose_by_law(params: RunParams, fit: EpsilonFit, n_points: int) -> ChosenEps:
     digits, fraction = params.eps_digits, params.k_distance_quantile
     if params.pairs is not None:
         return ChosenEps(fit.eps_for(pairs=params.pairs, digits=digits), "pairs", params.pairs)
     if fraction is not None:
-        eps = fit.eps_for(k_distance_quantile=fraction, k=_rank(params), digits=digits)
+        k = _rank(params, fit.n_sample, n_points)
+        eps = fit.eps_for(k_distance_quantile=fraction, k=k, digits=digits)
         return ChosenEps(eps, "k_distance_quantile", fraction)
     eps = fit.eps_for(neighbours=params.neighbours, digits=digits)
     return ChosenEps(eps, "neighbours", params.neighbours)
@@ -206,18 +207,34 @@ def _choose_without_law(params: RunParams, fitted: _Fitted) -> ChosenEps:
     """Choose eps where there is no power law: the k-distances need none where all points are looked at."""
     sample, n_points = fitted.sample, fitted.n_points
     fraction = None if params.pairs is not None else params.k_distance_quantile
-    is_whole, k = len(sample) == n_points, _rank(params)
+    is_whole = len(sample) == n_points
     if is_whole and fraction is not None:
+        k = _rank(params, n_points, n_points)
         eps = quantile_of_all(sample, fitted.metric, fraction, k, params.eps_digits, params.seed)
         return ChosenEps(eps, "k_distance_quantile", fraction)
     other = ""
     if fraction is not None and n_points <= MAX_SAMPLE_ROWS:
         other = f", or raise sample_rows ({len(sample):,}) to all {n_points:,} points"
-    elif is_whole and len(sample) > k and (sample != sample[0]).any():
+    elif is_whole and len(sample) >= params.min_pts and len(sample) > 1 and (sample != sample[0]).any():
         other = " or by k_distance_quantile"
     raise ArgumentError(f"{fitted.note} (parameter eps){other}")
 
 
-def _rank(params: RunParams) -> int:
-    """Return the rank of the neighbours whose distances are k-distances."""
-    return max(1, params.min_pts - 1)
+def _rank(params: RunParams, n_sample: int, n_points: int) -> int:
+    """Return the rank of the neighbours whose distances are k-distances.
+
+    Raises
+    ------
+    ArgumentError
+        No point of the sample has so many neighbours in it.
+    """
+    k = max(1, params.min_pts - 1)
+    if k < n_sample:
+        return k
+    looked_at, other = counted(n_points, "point has", "points have"), ""
+    if n_sample < n_points:
+        looked_at, other = f"the {n_sample:,} sampled points have", ", raise sample_rows"
+    raise ArgumentError(
+        f"k_distance_quantile looks at the neighbour number {k:,} of a point (min_pts {params.min_pts:,}), "
+        f"and {looked_at} {n_sample - 1:,} at most; lower min_pts{other} or choose eps by hand (eps)"
+    )
