@@ -32,11 +32,14 @@ from epsjoin.spark.rows import (
     StoredRows,
     collect_table,
     combine_partials,
+    frame_of,
     select_columns,
     to_frame,
 )
 from epsjoin.spark.splits import OPEN_COST_BYTES, RowGroups, split_bytes
 from epsjoin.spark.stored import scan_files
+
+BATCH_LIMIT = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 def merged(partials: Sequence[Degrees]) -> Degrees:
@@ -234,6 +237,21 @@ def test_driver_rows__are_in_the_order_of_the_splits_and_go_to_spark_only_as_a_f
     assert not asked
     assert sorted(row["id"] for row in to_frame(rows).collect()) == sorted(wanted)
     assert asked
+
+
+@pytest.mark.parametrize("limit", ["0", "-1", "7"])
+def test_frame_of__gives_a_table_to_a_session_with_any_limit_of_batches(
+    spark: SparkSession, limit: str
+) -> None:
+    """0 and less stand for no limit, and pyspark fails with an Arrow table."""
+    before = spark.conf.get(BATCH_LIMIT)
+    spark.conf.set(BATCH_LIMIT, limit)
+    try:
+        for n in (0, 20):
+            assert frame_of(spark, pa.table({"id": np.arange(n)})).count() == n
+        assert spark.conf.get(BATCH_LIMIT) == limit
+    finally:
+        spark.conf.set(BATCH_LIMIT, before)
 
 
 def test_materialize__persists_a_frame_unless_it_fails(spark: SparkSession) -> None:

@@ -30,6 +30,9 @@ Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 BATCH_ROWS = 1 << 20
 """Maximum number of rows in a batch that a task reads from a file, by default."""
 
+_BATCH_LIMIT = "spark.sql.execution.arrow.maxRecordsPerBatch"
+"""Setting of the number of rows in an Arrow batch; 0 and less stand for any number."""
+
 _MIN_SPLIT_ROWS = 1 << 16
 """Number of rows that the driver writes to a file at least, if there are as many."""
 
@@ -260,8 +263,7 @@ class DriverRows:
 
     def map(self, work: Task, schema: str) -> DataFrame:
         """See :class:`Rows`; the rows go to Spark before ``work`` is applied."""
-        held = self.spark.createDataFrame(collect_table(self))
-        return FrameRows(held).map(work, schema)
+        return FrameRows(frame_of(self.spark, collect_table(self))).map(work, schema)
 
     def run(self, work: Task) -> list[pa.RecordBatch]:
         """See :class:`Rows`."""
@@ -273,6 +275,18 @@ def _compose(work: Task, before: Task) -> Task:
         return work(before(batches))
 
     return both
+
+
+def frame_of(session: SparkSession, table: pa.Table) -> DataFrame:
+    """Give a table to Spark, also where batches have no limit: pyspark refuses Arrow tables then."""
+    limit = str(session.conf.get(_BATCH_LIMIT))
+    if int(limit) > 0:
+        return session.createDataFrame(table)
+    session.conf.set(_BATCH_LIMIT, max(1, table.num_rows))
+    try:
+        return session.createDataFrame(table)
+    finally:
+        session.conf.set(_BATCH_LIMIT, limit)
 
 
 def to_frame(rows: Rows) -> DataFrame:

@@ -23,6 +23,7 @@ from epsjoin.lake.parquet import File
 from epsjoin.lake.questions import Questions, Stored, UnansweredError
 from epsjoin.spark import scan, tasks
 from epsjoin.spark.job import Job
+from epsjoin.spark.rows import frame_of
 from epsjoin.spark.stored import MAX_THREADS, scan_files
 
 MAX_ROWS = 1 << 27
@@ -165,11 +166,11 @@ def measure_rules(
         answers = ask_driver(stored, types, queries, find)
     if rest := {key: query for key, query in queries.items() if key not in answers}:
         frames = {name: scan.read(job.spark, job.lake, table.where) for name, table in tables.items()}
-        frames |= {name: job.spark.createDataFrame(rows) for name, rows in (views or {}).items()}
+        frames |= {name: frame_of(job.spark, rows) for name, rows in (views or {}).items()}
         for name, table in tables.items():
             if table.stored.before is not None:
                 rows = slices.read_runs(job.lake, name, table.stored.before, job.lake.schema(name).names)
-                frames[f"{name}_before"] = job.spark.createDataFrame(rows)
+                frames[f"{name}_before"] = frame_of(job.spark, rows)
         answers |= ask_spark(frames, rest)
     measured: dict[str, Numbers] = {name: {} for name in asked}
     for (name, rule), answer in answers.items():
