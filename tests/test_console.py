@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from epsjoin.console import counted, in_unit, percent, percents
+from epsjoin.console import counted, exactly_in_unit, in_unit, percent, percents
 
 SPARK = Path(__file__).resolve().parents[1] / "jobs" / "epsjoin" / "spark"
 
@@ -19,6 +19,12 @@ def test_counted__has_a_noun_that_fits() -> None:
 
 def test_in_unit__leaves_no_hole_without_a_unit() -> None:
     assert [in_unit(0.02, unit) for unit in ("", "km")] == ["0.02", "0.02 km"]
+
+
+def test_exactly_in_unit__has_all_digits_that_tell_two_apart() -> None:
+    assert [exactly_in_unit(value, "km") for value in (20, 20.0, 0.1 + 0.2)] == [
+        *("20 km", "20 km", "0.30000000000000004 km")
+    ]
 
 
 def test_in_unit__of_one_edit_has_no_plural() -> None:

@@ -39,6 +39,11 @@ def in_unit(value: float, unit: str) -> str:
     return with_unit(f"{value:g}", unit)
 
 
+def exactly_in_unit(value: float, unit: str) -> str:
+    """A distance with all of its digits, so that two that differ look so: ``20 km``, ``0.5000000000001``."""
+    return with_unit(repr(float(value)).removesuffix(".0"), unit)
+
+
 def with_unit(number: str, unit: str) -> str:
     """A number as it is written, with its unit if it has one: ``2 edits``, but ``1 edit``.
 

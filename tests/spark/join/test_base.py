@@ -105,6 +105,14 @@ def test_increment__is_allowed_at_each_limit_and_not_beyond_it(
     assert "5 points new or moved since run 2023-06-01 do not fit a worker" in str(find(job))
 
 
+def test_increment__of_another_eps_writes_both_in_one_way(job: Job) -> None:
+    """As a person wrote it, and as the table has it; as all other distances of the data set."""
+    come_in(job, SECOND, placed(1))
+    in_km = replace(job, lake=replace(job.lake, source=replace(job.lake.source, unit="km")))
+    for eps in (2, 2.0):
+        assert find(in_km, eps=eps) == f"run {FIRST} has eps 0.5 km, this one 2 km"
+
+
 def test_estimate__says_what_replicate_will_do(job: Job, capsys: pytest.CaptureFixture[str]) -> None:
     come_in(job, SECOND, placed(3))
     lake = ["--lake", job.lake.uri, "--dataset", "tiny", "--contracts", str(job.lake.contracts)]

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from epsjoin.console import counted, percents
+from epsjoin.console import counted, exactly_in_unit, percents
+from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import UnfitTableError
 from epsjoin.kernels.arrays import Ints, Words
 from epsjoin.kernels.ids import match_ids
@@ -177,7 +178,7 @@ def find_increment(inputs: Fingerprints, params: RunParams, eps: float) -> Incre
     try:
         tables = base_tables(lake, base)
         n_pairs = slices.count_rows(lake, tables.pairs)
-        why = _compare_plans(tables.plan, base, lake.source.point_metric, eps, params.most_generations)
+        why = _compare_plans(tables.plan, base, lake.source, eps, params.most_generations)
         if why:
             return why
         was, now = (_read_places(lake, where) for where in (tables.digests, inputs.slice("digests")))
@@ -206,12 +207,15 @@ def find_increment(inputs: Fingerprints, params: RunParams, eps: float) -> Incre
     return Increment(row, changes, n)
 
 
-def _compare_plans(plan: Mapping[str, Any], base: str, metric: str, eps: float, generations: int) -> str:
+def _compare_plans(
+    plan: Mapping[str, Any], base: str, source: SourceContract, eps: float, generations: int
+) -> str:
     """Why the pairs of a base are of no use, by its plan alone; empty if they may be."""
     if plan["eps"] != eps:
-        return f"run {base} has eps {plan['eps']!r}, this one {eps!r}"
-    if plan["metric"] != metric:
-        return f"run {base} has the metric {plan['metric']}, this one {metric}"
+        was, now = (exactly_in_unit(each, source.unit) for each in (plan["eps"], eps))
+        return f"run {base} has eps {was}, this one {now}"
+    if plan["metric"] != source.point_metric:
+        return f"run {base} has the metric {plan['metric']}, this one {source.point_metric}"
     if (plan["generation"] or 0) >= generations:
         return f"run {base} is increment number {plan['generation'] or 0} in a row (most_generations)"
     return ""
