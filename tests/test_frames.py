@@ -19,6 +19,7 @@ XY = np.random.default_rng(0).random((60, 2))
 NAMES = [f"row {number}" for number in range(60)]
 FRAME = pd.DataFrame({"name": NAMES, "x": XY[:, 0], "y": XY[:, 1]}, index=pd.RangeIndex(100, 160, name="key"))
 PAIRS = epsjoin.self_join(XY, 0.1)
+DECIMAL256 = pa.decimal256(60, 2)
 
 
 class Stream:
@@ -136,12 +137,21 @@ def test_frames__objects_of_polars_are_ids_of_another_kind(into):
         (pa.table, polars.DataFrame({"id": polars.Series([object()], dtype=polars.Object), "x": [0.0]})),
         (pa.table, pd.DataFrame({"id": [object()], "x": [0.0]})),
         (polars.DataFrame, pa.table({"id": pa.array([[1]], pa.list_view(pa.int64())), "x": [0.0]})),
+        (polars.DataFrame, pa.table({"id": pa.array([Decimal(10**50)], DECIMAL256), "x": [0.0]})),
+        (polars.DataFrame, pa.table({"id": pa.array([[Decimal(1)]], pa.list_(DECIMAL256)), "x": [0.0]})),
     ],
 )
 def test_frames__ids_that_another_kind_has_not_are_refused_in_one_sentence(into, right):
     says = r"the right ids, of \w+, cannot stand in a frame of \w+; cast them, for example to texts"
     with pytest.raises(ArgumentError, match=says):
         epsjoin.join_frames(into({"id": [1], "x": [0.0]}), right, eps=0.5, columns=["x"], id="id")
+
+
+def test_frames__decimals_of_256_bits_are_ids_in_polars_where_they_have_38_digits():
+    right = pa.table({"id": pa.array([Decimal("-9" + "9" * 35 + ".25")], DECIMAL256), "x": [0.0]})
+    left = polars.DataFrame({"id": [1], "x": [0.0]})
+    found = epsjoin.join_frames(left, right, eps=0.5, columns=["x"], id="id")
+    assert found["right_id"].to_list() == right["id"].to_pylist()
 
 
 @pytest.mark.filterwarnings("error")  # of an overflow

@@ -218,6 +218,7 @@ def parquet_of(text: bytes) -> bytes:
         ("a.csv", b"id,x\n1,2\n2\n", "line 3: "),
         ("a.csv", b"id,x\n1,2\n,3\n", "record 2 has no id"),
         ("a.csv", b"", "nothing in it"),
+        ("a.csv", b"id,x\0y\n1,2\n", r"the name of the column 'x\\x00y' has a NUL"),
         ("a.csv.gz", b"no gzip", "broken gzip|cannot be read"),
         ("a.jsonl", b'{"id": 1}\nnonsense\n', "line 2: "),
         ("a.jsonl", rb'{"id": "\ud800"}', r"a text has '\\ud800', half of a character; mend the record"),
@@ -231,6 +232,17 @@ def test_snapshot_diff__says_where_a_file_is_broken(
     (tmp_path / name).write_bytes(text)
     with pytest.raises(DataRefusedError, match=sentence):
         snapshot_diff(tmp_path / name, pa.table({"id": ["1"]}), key="id")
+
+
+def test_snapshot_diff__of_whole_numbers_that_the_other_type_has_not_says_what_to_do() -> None:
+    small, large = pa.array([1, 2]), pa.array([1, 2**63 + 5], pa.uint64())
+    sentence = "column 'id' cannot be compared as int64, as both snapshots must be .*; make it of one type"
+    with pytest.raises(DataRefusedError, match=sentence):
+        snapshot_diff(pa.table({"id": small}), pa.table({"id": large}), key="id")
+    found = snapshot_diff(
+        *(pa.table({"id": ids.cast(pa.decimal128(20, 0))}) for ids in (small, large)), key="id"
+    )
+    assert found.inserted["id"].to_pylist() == [2**63 + 5]
 
 
 def test_snapshot_diff__wants_files_it_knows(tmp_path: Path) -> None:

@@ -93,6 +93,7 @@ def test_join__reads_halves_of_surrogate_pairs() -> None:
         ({"k": 1.0}, "k must be a whole number"),
         ({"q": 0}, "q must be a whole number, at least 1"),
         ({"bins": 0}, "bins must be"),
+        ({"bins": 10**9}, "bins must be a whole number of at most 65,536"),
         ({"strings": "ab"}, "strings must be a list of strings, not one str"),
         ({"strings": 5}, "strings must be a list of strings, not one int"),
         ({"strings": np.array("ab")}, "strings must be a list of strings, not one ndarray"),

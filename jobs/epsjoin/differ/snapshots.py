@@ -42,11 +42,22 @@ class Snapshot:
         as Arrow takes no rows of views.
     read : reads the rows from the beginning.
     room : number of bytes of rows that may be kept, so that they need not be read again.
+
+    Raises
+    ------
+    DataRefusedError
+        A column has a name that Arrow does not keep.
     """
 
     def __init__(
         self, label: str, schema: pa.Schema, read: Callable[[], Iterator[pa.RecordBatch]], room: int
     ) -> None:
+        for name in schema.names:
+            if "\0" in name:
+                raise DataRefusedError(
+                    f"{label}: the name of the column {name!r} has a NUL, at which Arrow ends it; give it "
+                    "another one"
+                )
         self.label = label
         self.schema = pa.schema([field.with_type(_without_views(field.type)) for field in schema])
         self._has_views = self.schema != schema
@@ -137,7 +148,8 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema, label: str) -> pa.RecordBa
             columns.append(batch[field.name].cast(field.type))
         except pa.ArrowException as error:
             raise DataRefusedError(
-                f"{label}: column {field.name!r} cannot be compared as {field.type}: {error}"
+                f"{label}: column {field.name!r} cannot be compared as {field.type}, as both snapshots must "
+                f"be ({error}); make it of one type in both, such as decimals or texts"
             ) from error
     return pa.record_batch(columns, schema=schema)
 

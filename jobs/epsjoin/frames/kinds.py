@@ -73,6 +73,26 @@ def _arrow_to_pandas(ids: Any) -> Any:
     return ids.to_pandas(integer_object_nulls=True)
 
 
+def _arrow_to_polars(ids: Any) -> Any:
+    """Decimals of 256 bits become those of 128, if they fit: polars has no others, and panics."""
+    import pyarrow as pa
+
+    if pa.types.is_decimal256(ids.type):
+        return ids.cast(pa.decimal128(38, ids.type.scale))
+    if _has_decimals_of_256_bits(ids.type):
+        raise TypeError(f"polars has no {ids.type}")
+    return ids
+
+
+def _has_decimals_of_256_bits(kind: Any) -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(kind):
+        return _has_decimals_of_256_bits(kind.value_type)
+    inner = (kind.field(place).type for place in range(kind.num_fields))
+    return bool(pa.types.is_decimal256(kind) or any(map(_has_decimals_of_256_bits, inner)))
+
+
 def _polars_to_pandas(ids: Any) -> Any:
     if not ids.null_count() and (plain := np.asarray(ids)).ndim == 1 and plain.dtype.kind in "fiub":
         return plain  # which needs no pyarrow
@@ -82,6 +102,7 @@ def _polars_to_pandas(ids: Any) -> Any:
 _CONVERSIONS = {
     ("polars", "pyarrow"): _polars_to_arrow,
     ("pyarrow", "pandas"): _arrow_to_pandas,
+    ("pyarrow", "polars"): _arrow_to_polars,
     ("polars", "pandas"): _polars_to_pandas,
 }
 """How ids of one package become those of another that would round or refuse some of them as they are."""

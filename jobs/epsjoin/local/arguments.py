@@ -22,6 +22,8 @@ _NO_NUMBERS = (bool, np.timedelta64)
 """Types that Python or NumPy takes for integers; a duration would lose its unit."""
 MAX_COLUMNS = 1 << 32
 """Largest number of columns that a caller may ask for; of 2**60 NumPy makes not even an empty array."""
+MAX_BINS = 1 << 16
+"""Largest number of bins of a histogram, of which each record has its own; more would tell no more apart."""
 _MAX_COUNT = 2**63 - 1
 """Largest count, which int64 holds; kernels take no others."""
 _LOOKED_AT = 1 << 16

@@ -10,7 +10,7 @@ import numpy as np
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.strings import Codes, fill_edits, fill_qgrams
-from epsjoin.local.arguments import MAX_COLUMNS, are_several, check_count
+from epsjoin.local.arguments import MAX_BINS, are_several, check_count
 from epsjoin.local.edit_join import MAX_PAIRS, EditJoin
 from epsjoin.local.groups import Groups, count_equal, group_equal
 from epsjoin.local.sweep.pairs import Pairs
@@ -39,7 +39,7 @@ def string_join(
     k : maximum number of characters to insert, delete or replace, at least 0 (the Levenshtein distance).
     other : the right strings; without them, the strings are joined with themselves.
     q : length of the q-grams that are counted. The result does not depend on it, nor on ``bins``.
-    bins : number of bins of the counts.
+    bins : number of bins of the counts, 65,536 at most.
     max_pairs : maximum number of pairs in the result.
     n_jobs : number of threads that look for candidates, 1 by default; -1 is one per processor.
     counters : dictionary to whose entries the work is added: ``strings``, ``different`` (of each side),
@@ -81,7 +81,7 @@ def string_join(
     """
     join = EditJoin.check("strings", k, max_pairs, n_jobs, counters)
     check_count("q", q)
-    check_count("bins", bins, most=MAX_COLUMNS)
+    check_count("bins", bins, most=MAX_BINS)
     numbers: dict[str, int] = {}
     left = _group("strings", strings, numbers)
     right = None if other is None else _group("other", other, numbers)

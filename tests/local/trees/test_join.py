@@ -353,6 +353,7 @@ def test_join__of_a_k_beyond_all_costs_has_all_pairs() -> None:
         ({"k": 1.5}, "k must be a whole number"),
         ({"bins": (0, 4)}, "bins must be a whole number, at least 1"),
         ({"bins": 4}, "bins must be two numbers"),
+        ({"bins": (16, 10**9)}, "bins must be a whole number of at most 65,536"),
         ({"trees": ["{a}"]}, "trees must be epsjoin.Trees, not list"),
         ({"other": "{a}"}, "other must be epsjoin.Trees, not str"),
         ({"max_pairs": -1}, "max_pairs must be"),

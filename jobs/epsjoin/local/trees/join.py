@@ -50,8 +50,8 @@ def tree_join(
     relabel, insert : what an edit costs, in whole units: a node gets another label; a node with at most two
         edges is inserted or deleted. ``relabel`` is at most twice ``insert``. Costs of 0.5 and 1 are given as
         1 and 2, with twice the k.
-    bins : number of bins of the histograms of heights and of labels. The result does not depend on them; more
-        bins let fewer candidates through, and make these slower to find.
+    bins : number of bins of the histograms of heights and of labels, 65,536 at most. The result does not
+        depend on them; more bins let fewer candidates through, and make these slower to find.
     max_nodes : maximum number of nodes of a tree.
     max_pairs : maximum number of pairs in the result.
     n_jobs : number of threads, 1 by default; -1 is one per processor. The result is the same for any number.

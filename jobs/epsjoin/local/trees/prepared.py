@@ -19,7 +19,7 @@ from epsjoin.kernels.trees.shape import (
     fill_children,
     fill_digests,
 )
-from epsjoin.local.arguments import MAX_COLUMNS, check_count
+from epsjoin.local.arguments import MAX_BINS, check_count
 from epsjoin.local.trees.trees import Trees
 
 Order = Literal["arrays"] | bool
@@ -76,7 +76,7 @@ def check_options(ordered: object, relabel: object, insert: object, bins: object
         )
     if not isinstance(bins, (tuple, list)) or len(bins) != 2:
         raise ArgumentError(f"bins must be two numbers, of heights and of labels, not {bins!r}")
-    height_bins, label_bins = (check_count("bins", each, most=MAX_COLUMNS) for each in bins)
+    height_bins, label_bins = (check_count("bins", each, most=MAX_BINS) for each in bins)
     order = ARRAYS if ordered == "arrays" else ORDERED if ordered else UNORDERED
     return TreeOptions(order, costs, (height_bins, label_bins))
 
