@@ -81,6 +81,22 @@ def test_write__that_cannot_be_ended_leaves_no_file(lake: Lake, monkeypatch: pyt
     assert not list(Path(uris.filesystem_of(into.location)[1]).rglob("*.parquet"))
 
 
+def test_write_empty_file__that_cannot_be_ended_names_it_and_leaves_none(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    into = targets.target_of(lake, Slice("pairs", RUN))
+    close = pq.ParquetWriter.close
+
+    def fail(writer: pq.ParquetWriter) -> None:
+        close(writer)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pq.ParquetWriter, "close", fail)
+    with pytest.raises(TableError, match=r"^file:.*\.parquet cannot be written .*No space left"):
+        targets.write_empty_file(into)
+    assert not list(Path(uris.filesystem_of(into.location)[1]).rglob("*.parquet"))
+
+
 def test_deleted_on_error__deletes_what_was_written_within_and_nothing_else(lake: Lake) -> None:
     """Also what nobody remembers, as of a task that was ended before it could tell."""
 

@@ -327,11 +327,23 @@ def _paths_of(into: Target) -> Iterator[str]:
 
 
 def write_empty_file(into: Target) -> File:
-    """Write a file without rows, for an empty slice: it is a result, where a missing slice is an error."""
+    """Write a file without rows, for an empty slice: it is a result, where a missing slice is an error.
+
+    Raises
+    ------
+    TableError
+        It cannot be written.
+    """
     values = {name: into.partition.get(name, "0") for name in into.partitioned}
     folder = "".join(f"{name}={value}/" for name, value in values.items())
     filesystem, root = filesystem_of(into.location)
-    filesystem.create_dir(f"{root}/{folder}", recursive=True)
     path = f"{folder}{into.new_name(0)}"
-    pq.write_table(into.inner_schema.empty_table(), f"{root}/{path}", filesystem=filesystem)
-    return File(into.table, path, filesystem.get_file_info(f"{root}/{path}").size, 0, values)
+    try:
+        with translate_write_errors(into.table, f"{into.location}/{path}"):
+            filesystem.create_dir(f"{root}/{folder}", recursive=True)
+            pq.write_table(into.inner_schema.empty_table(), f"{root}/{path}", filesystem=filesystem)
+            size = filesystem.get_file_info(f"{root}/{path}").size
+    except BaseException:
+        delete_files(into, [path])
+        raise
+    return File(into.table, path, size, 0, values)
