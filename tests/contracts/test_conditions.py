@@ -66,6 +66,9 @@ LARGEST = 2**63 - 1
         (f"a > -1{'0' * 60}", [LARGEST, -LARGEST], [True, True]),
         ("x < 9007199254740993", [1.0, 1e16], [True, False]),
         ("x < 99999999999999999999999", [2.0**53, 1e300], [True, False]),
+        (f"x < 1{'0' * 60}", [1e59, 1e300], [True, False]),
+        (f"x > -1{'0' * 60}", [-1e59, -1e300], [True, False]),
+        (f"x < 1{'0' * 400}", [1e308, -1e308], [True, True]),
     ],
 )
 def test_filter__of_numbers_beyond_64_bits_or_those_of_a_double(
@@ -74,6 +77,25 @@ def test_filter__of_numbers_beyond_64_bits_or_those_of_a_double(
     """What a sum or the other side cannot hold decides as numbers do, and no sum has the other sign."""
     found = Filter(condition, (("a", "integer"), ("x", "number")))
     assert found.takes(dict.fromkeys(found.columns, values)) == taken
+
+
+@pytest.mark.parametrize(
+    ("kind", "condition"),
+    [
+        ("boolean", "v IN (2)"),
+        ("boolean", "v IN ('true')"),
+        ("string", "v IN (1)"),
+        ("string", "v IN ('1', TRUE)"),
+        ("integer", "v IN (TRUE)"),
+        ("integer", "v NOT IN ('1')"),
+        ("number", "v IN ('1')"),
+        ("timestamp", "v IN (1704067200000000)"),
+    ],
+)
+def test_filter__lists_no_values_of_another_type(kind: str, condition: str) -> None:
+    """As ``=`` has none: 2 is not TRUE, and 1 is not the text 1."""
+    with pytest.raises(UnknownFormError, match=rf"v = .* is not for {kind} and"):
+        Filter(condition, (("v", kind),))
 
 
 @pytest.mark.parametrize(

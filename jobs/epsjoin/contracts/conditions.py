@@ -148,6 +148,8 @@ def evaluate(tree: exp.Expr, column: Callable[[str], Values]) -> Values:
             listed = [evaluate(each, column) for each in among]
             if not all(isinstance(each, pa.Scalar) for each in listed):
                 raise UnknownFormError(tree.sql(Spark4))
+            for literal, each in zip(among, listed, strict=True):  # a cast would take 1 for TRUE and for '1'
+                _apply(exp.EQ(this=left, expression=literal), *_of_one_type(pa.array([], values.type), each))
             allowed = pa.array([_read_time(each, values.type).as_py() for each in listed]).cast(values.type)
             if pa.types.is_floating(values.type):  # -0.0 is 0.0 to SQL
                 values, allowed = pc.add(values, 0.0), pc.add(allowed, 0.0)
@@ -172,10 +174,17 @@ def _apply(tree: exp.Condition, *operands: Values) -> Values:
 
 def _scalar_of(value: object) -> pa.Scalar:
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
-        value = Decimal(value) if abs(value) < 10**38 else math.copysign(math.inf, value)
+        value = Decimal(value) if abs(value) < 10**38 else _nearest_float(value)
     elif isinstance(value, Decimal):
         value = float(value)
     return pa.scalar(value)
+
+
+def _nearest_float(value: int) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # hundreds of digits
+        return math.inf if value > 0 else -math.inf
 
 
 def _sum_of(checked: Work, wider: Work, left: Values, right: Values) -> Values:
