@@ -40,6 +40,10 @@ def test_lake_uri__refuses_a_name_that_deltalake_takes_for_another(text: str) ->
         ),
         ("s3://b[ucket/lake", "is no URI: its host has a character that none may have$"),
         ("/data/a\nb", "has a control character; take another folder$"),
+        ("file:///data/a%0Ab", "has a control character; take another folder$"),
+        ("file:///data/a\udce9", "has a control character; take another folder$"),
+        ("/data/a\ud800", "has a control character; take another folder$"),
+        ("file:///data/a%E9", "has bytes in its name that are not UTF-8; take another folder$"),
     ],
 )
 def test_lake_uri__refuses_what_is_no_end_of_a_folder(text: str, sentence: str) -> None:

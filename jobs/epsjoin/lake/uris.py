@@ -33,19 +33,32 @@ def parse_lake_uri(text: str, argument: str = "--lake") -> str:
     ArgumentError
         A relative path: its meaning would depend on the folder that a job was started in. A file URI with
         a host, which is what ``file://lake`` means. A backslash, or a percent sign and two hexadecimal digits
-        in the name itself: deltalake would look for another folder. A control character; or a ``?`` or ``#``
-        in a URI, behind which no folder's name stands. A password, which is not repeated.
+        in the name itself: deltalake would look for another folder. A control character, or bytes that are
+        not UTF-8; or a ``?`` or ``#`` in a URI, behind which no folder's name stands. A password, which is
+        not repeated.
     """
+    if isinstance(text, str) and not has_password(text):  # which no message may repeat
+        _refuse_controls(text, text, argument)
     uri = _parse(text, argument)
-    if any(category(each) in _CONTROLS for each in text):
-        raise ArgumentError(f"{argument}: {text!r} has a control character; take another folder")
-    found = re.search(r"\\|%[0-9A-Fa-f]{2}", unquote(urlsplit(uri).path))
+    try:
+        path = unquote(urlsplit(uri).path, errors="strict")
+    except UnicodeDecodeError:
+        raise ArgumentError(
+            f"{argument}: {text!r} has bytes in its name that are not UTF-8; take another folder"
+        ) from None
+    _refuse_controls(path, text, argument)
+    found = re.search(r"\\|%[0-9A-Fa-f]{2}", path)
     if found:
         raise ArgumentError(
-            f"{argument}: {unquote(urlsplit(uri).path)} has {found[0]} in its name, which Delta's library "
-            "takes for another character; take another folder"
+            f"{argument}: {path} has {found[0]} in its name, which Delta's library takes for another "
+            "character; take another folder"
         )
     return uri
+
+
+def _refuse_controls(path: str, text: str, argument: str) -> None:
+    if any(category(each) in _CONTROLS for each in path):
+        raise ArgumentError(f"{argument}: {text!r} has a control character; take another folder")
 
 
 def parse_table_uri(text: str, argument: str) -> str:
