@@ -110,6 +110,7 @@ def test_n_rows__scales_pairs_by_the_pairs_of_rows():
             {"pairs": 1e9},
             r"^1,000,000,000 pairs \(200,000 neighbours\) .* 10,000 points have 49,995,000; choose fewer",
         ),
+        ({"pairs": 5e-324}, "is too small or too large for exact euclidean decisions"),
     ],
 )
 def test_eps_for__refuses_what_no_eps_fulfils(wish, says):

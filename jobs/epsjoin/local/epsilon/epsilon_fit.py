@@ -229,7 +229,8 @@ class EpsilonFit:
                 f"{pairs:,.10g} pairs ({self._ends * pairs / self.n_rows:,.10g} neighbours) are too many: "
                 f"{self.n_rows:,}{of_right} points have {self._all_pairs:,}; choose fewer"
             )
-        target = pairs / self._scale() - self.curve.equal_pairs
+        # of next to no pairs of all rows the sample has fewer than a float64 can tell from 0
+        target = max(pairs / self._scale(), math.ulp(0.0)) - self.curve.equal_pairs
         if target <= 0:
             neighbours = self._ends * pairs / self.n_rows
             raise ArgumentError(
@@ -257,7 +258,7 @@ class EpsilonFit:
         radius, different = self.curve.radius, self.curve.different_pairs
         for end, is_outside in ((0, target <= different[0]), (-1, target > different[-1])):
             if is_outside:
-                log_ratio = math.log(target / different[end]) / self.exponent
+                log_ratio = (math.log(target) - math.log(different[end])) / self.exponent
                 return float(radius[end] * np.exp(log_ratio))
         above = int(np.searchsorted(different, target))
         ends = [above - 1, above]  # the last radius with fewer pairs, the first with as many
