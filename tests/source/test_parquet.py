@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ def test_records__a_parquet_value_that_python_cannot_hold_costs_one_row() -> Non
         (1, None),
         (2, r"name: not UTF-8: '\\xff\\xfe'"),
         (3, "t: out of range: '[<value out of range: 4611686018427387904>]'"),
-        (4, "n: not of type timestamp: 'NaT'"),
+        (4, "n: out of range: '[<value out of range: -9223372036854775808>]'"),
     ]
     assert json.loads(records[1].raw)["name"] == r"\xff\xfe"
     assert json.loads(records[2].raw)["id"] == 3
@@ -67,6 +68,35 @@ def test_records__a_parquet_value_that_python_cannot_hold_costs_one_row() -> Non
 def test_records__shows_only_the_parquet_value_that_is_bad(column: pa.Array, reason: str) -> None:
     source = replace(SOURCE, format="parquet", columns=(*SOURCE.columns, Column("v", "string")))
     assert read(parquet({"id": [1], "x": [0.0], "v": column}), source)[0].reason == f"v: {reason}"
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "Europe/Berlin"])
+@pytest.mark.parametrize("is_coded", [False, True])
+def test_records__parquet_times_of_nanoseconds_are_of_the_microsecond_in_which_they_lie(
+    zone: str | None, is_coded: bool
+) -> None:
+    """Python's own objects, which any process can have: pandas' are not in those that jobs read in."""
+    columns = (*SOURCE.columns, Column("at", "timestamp"), Column("t", "time"))
+    source = replace(SOURCE, format="parquet", columns=columns)
+    counts = [0, 1_999, -1, None, 1_700_000_000_123_456_789, -1_000]
+    at = pa.array(counts, pa.timestamp("ns", zone))
+    data = parquet(
+        {
+            "id": list(range(6)),
+            "x": [0.0] * 6,
+            "at": at.dictionary_encode() if is_coded else at,
+            "t": pa.array([0, 1_999, 999, None, 86_399_999_999_999, 1_000], pa.time64("ns")),
+        }
+    )
+    records = read(data, source)
+    assert [record.reason for record in records] == [None] * 6
+    found = [record.values[2:] for record in records if record.values is not None]
+    assert {type(each) for each, _ in found if each is not None} == {datetime}
+    assert [None if each is None else each.replace(tzinfo=each.tzinfo or UTC) for each, _ in found] == [
+        None if count is None else datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=count // 1000)
+        for count in counts
+    ]
+    assert [seconds for _, seconds in found] == [0.0, 1e-6, 0.0, None, 86_399.999999, 1e-6]
 
 
 def test_records__a_parquet_column_without_contract_is_not_read() -> None:

@@ -24,6 +24,7 @@ from epsjoin.source.untyped import FoundColumns, UntypedRecord
 from epsjoin.source.values import kind_of_error
 
 BATCH_ROWS = 10_000
+_NOT_A_TIME = -(2**63)
 _NO_PYTHON_VALUE = (ValueError, OverflowError, KeyError)
 """Errors that pyarrow raises for a value that Python has no object for; KeyError: an unknown time zone."""
 
@@ -79,7 +80,7 @@ def read_parts(
             decoded += int(lengths.sum())
             check_expansion(name, size, decoded)
             for part in _split_by_text(batch, lengths, name, row):
-                yield decode_texts(part).select(wanted)
+                yield _in_microseconds(decode_texts(part).select(wanted))
                 row += part.num_rows
     except (pa.ArrowException, OSError) as error:
         raise DataRefusedError(f"{name}: broken after {row:,} rows: {error}") from error
@@ -140,6 +141,32 @@ def decode_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
         column.dictionary_decode() if _is_text_dictionary(column.type) else column for column in batch.columns
     ]
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _in_microseconds(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch with times in nanoseconds as the tables have them, in whole microseconds, rounded down.
+
+    Only pandas has objects for nanoseconds, and it is not there in every process that reads.
+    """
+    columns = [_column_in_microseconds(column) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _column_in_microseconds(column: pa.Array) -> pa.Array:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return pa.DictionaryArray.from_arrays(column.indices, _column_in_microseconds(column.dictionary))
+    if pa.types.is_timestamp(kind) and kind.unit == "ns":
+        coarser = pa.timestamp("us", kind.tz)
+    elif pa.types.is_time64(kind) and kind.unit == "ns":
+        coarser = pa.time64("us")
+    else:
+        return column
+    counts = column.view(pa.int64()).fill_null(0).to_numpy()
+    # the least count stands for no time, which pandas calls NaT, and is none in microseconds, either
+    whole = np.where(counts == _NOT_A_TIME, _NOT_A_TIME, counts // 1000)
+    is_null = column.is_null().to_numpy(zero_copy_only=False)
+    return pa.array(whole, pa.int64(), mask=is_null).view(coarser)
 
 
 def to_rows(batch: pa.RecordBatch) -> Iterator[tuple[dict[str, Any], str | None]]:

@@ -217,6 +217,22 @@ def test_ingest__no_parquet_row_can_break_it(make_job: JobMaker, tmp_path: Path)
     assert json.loads(rows(job, "snapshots")[0]["columns"]) == [*content, "unnamed", "bytes"]
 
 
+def test_ingest__takes_times_of_nanoseconds_in_tasks_that_have_no_pandas(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    columns = [*XY, {"name": "t", "logicalType": "timestamp"}]
+    job = make_job(columns, path="a.parquet", format="parquet")
+    times = pa.array([1_700_000_000_123_456_789, 999, None], pa.timestamp("ns"))
+    content = {"id": [1, 2, 3], "x": [0.0] * 3, "y": [0.0] * 3, "name": ["a"] * 3, "t": times}
+    pq.write_table(pa.table(content), tmp_path / "a.parquet")
+    assert ingest.run(job)["rows_ok"] == 3
+    assert {row["id"]: row["t"] and row["t"].isoformat() for row in rows(job, "points")} == {
+        1: "2023-11-14T22:13:20.123456+00:00",
+        2: "1970-01-01T00:00:00+00:00",
+        3: None,
+    }
+
+
 def test_ingest__counts_reasons_without_their_values_as_the_report_does(
     make_job: JobMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
