@@ -82,6 +82,8 @@ def test_from_json__a_way_to_choose_eps_beats_the_data_sets_own_eps(way: str) ->
     ("text", "sentence"),
     [
         ("{", "--params is not JSON"),
+        (f'{{"eps": 1{"0" * 5000}}}', "--params is not JSON: Exceeds the limit"),
+        (f'{{"eps": {"[" * 100_000}{"]" * 100_000}}}', "--params is not JSON: maximum recursion depth"),
         ("[1]", "must be a JSON object, not list"),
         ('{"epsilon": 1}', "unknown parameter 'epsilon'; known are accept, cuts, decisions, eps"),
         ('{"eps": 0}', "eps must be a number above 0"),

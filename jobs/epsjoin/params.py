@@ -136,7 +136,9 @@ class RunParams:
         """
         try:
             given = json.loads(text, object_pairs_hook=_to_object)
-        except json.JSONDecodeError as error:
+        except ArgumentError:
+            raise
+        except (ValueError, RecursionError) as error:  # also of thousands of digits, or of brackets
             raise ArgumentError(f"--params is not JSON: {error}") from error
         if not isinstance(given, dict):
             raise ArgumentError(f"--params must be a JSON object, not {type(given).__name__}")
