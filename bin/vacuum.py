@@ -23,7 +23,13 @@ def vacuum(lake: Path, hours: int) -> None:
     """Delete files older than ``hours`` that replaced slices and killed jobs have left, and say how many."""
     if not lake.is_dir():
         raise SystemExit(f"vacuum: there is no lake {lake}")
-    for log in sorted(lake.glob("*/*/_delta_log")):
+    logs = sorted(lake.glob("*/*/_delta_log"))
+    if not logs and any(lake.iterdir()):  # who wants a record gone must not take this for done
+        raise SystemExit(
+            f"vacuum: {lake} has no tables of data sets in it, so nothing was deleted; a lake is the folder "
+            "of the data sets' folders"
+        )
+    for log in logs:
         table = DeltaTable(log.parent)
         rows, version = table.count(), table.version()
         gone = table.vacuum(hours, dry_run=False, enforce_retention_duration=hours > 0, full=True)

@@ -144,6 +144,13 @@ def test_vacuum__deletes_what_is_old_and_no_row(
     assert "s3://lake is not on this machine" in done.stderr
     done = subprocess.run([*command[:2], (tmp_path / "like").as_uri(), "7"], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (1, f"vacuum: there is no lake {tmp_path / 'like'}\n")
+    for folder in (tmp_path, table.parent, table):
+        done = subprocess.run([*command[:2], str(folder), "--now"], capture_output=True, text=True)
+        assert done.returncode == 1
+        assert f"{folder} has no tables of data sets in it, so nothing was deleted" in done.stderr
+    (tmp_path / "new").mkdir()
+    done = subprocess.run([*command[:2], str(tmp_path / "new"), "7"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, ""), "no run has written to it yet"
 
 
 def anchors(page: Path) -> set[str]:
