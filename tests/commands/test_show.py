@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
 
 from epsjoin.commands import cli
-from epsjoin.lake import refusals, slices
+from epsjoin.lake import refusals, slices, transactions
 from epsjoin.lake.lake import Lake, Slice
 from tests.stored_runs import new_lake, row, write, write_run
 
@@ -53,6 +54,26 @@ def test_show__prints_what_the_tables_hold(lake: Lake, capsys: pytest.CaptureFix
     assert "(LOF 2.50, k-distance 7 km;" in said["top outliers"]
     assert said["seconds per step"] == "ingest 3"
     assert any(line.startswith("2. 3 ") and "1 neighbour within eps" in line for line in lines)
+
+
+def test_show__has_no_seconds_of_a_gate_that_another_pass_went_through(
+    lake: Lake, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = itertools.count(1_700_000_000)
+    monkeypatch.setattr(transactions.time, "time", lambda: next(now))
+
+    def seconds_after(*jobs: str) -> str:
+        for job in jobs:
+            slices.write_counters(lake, RUN, job, {"seconds": 2.0})
+        assert show(lake) == 0
+        (line,) = (line for line in capsys.readouterr().out.splitlines() if "seconds per step" in line)
+        return line.partition("step")[2].strip()
+
+    first = "ingest 2, quality_input 2, fit_epsilon 2, quality_results 2, report 2"
+    assert seconds_after("ingest", "quality_input", "fit_epsilon", "quality_results", "report") == first
+    assert seconds_after("fit_epsilon") == "ingest 2, quality_input 2, fit_epsilon 2"
+    assert seconds_after("ingest") == "ingest 2, fit_epsilon 2"
+    assert seconds_after("quality_input", "quality_results", "report") == first
 
 
 def test_show__of_an_increment_names_the_run_that_it_is_computed_from(

@@ -147,12 +147,26 @@ def _tell_jobs_and_report(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
         .to_pylist()
     )
     seconds = {row["job"]: row["value"] for row in counters}
-    jobs = [job for job in jobs_of(lake.source.chain) if job in seconds]
+    jobs = [job for job in _jobs_of_this_pass(lake, run) if job in seconds]
     yield "seconds per step", ", ".join(f"{job} {seconds[job]:.0f}" for job in jobs)
     filesystem, folder = uris.filesystem_of(f"{lake.location('reports')}/run={run}")
     for name in ("report.html", "clusters.png", "matches.png"):
         if filesystem.get_file_info(f"{folder}/{name}").is_file:
             yield "report" if name.endswith("html") else "picture", f"{folder}/{name}"
+
+
+def _jobs_of_this_pass(lake: Lake, run: str) -> Iterator[str]:
+    """The jobs in their order, without gates and a report that are older than a job before them.
+
+    They were of tables that have been made again. Tables of other jobs belong together, or nothing is shown.
+    """
+    written = slices.counters_written(lake, run)
+    newest = 0
+    for job in jobs_of(lake.source.chain):
+        is_of_others = job == "report" or job.startswith("quality_")
+        if not is_of_others or written.get(job, 0) >= newest:
+            yield job
+            newest = max(newest, written.get(job, 0))
 
 
 def _tell_what_is_new(

@@ -286,6 +286,15 @@ def read_counters(lake: Lake, run: str) -> Counters:
     return counters
 
 
+def counters_written(lake: Lake, run: str) -> dict[str, int]:
+    """When each job of a run stored what it counted, in milliseconds since 1970 by its driver's clock."""
+    written: dict[str, int] = {}
+    for action in _look(lake, "job_metrics").by_run.get(run, ()):
+        job = str(action[f"{_PARTITION}job"])
+        written[job] = max(action["modification_time"], written.get(job, 0))
+    return written
+
+
 def write_counters(lake: Lake, run: str, job: str, counters: Mapping[str, float]) -> None:
     """Replace what a job of a run counted.
 
