@@ -6,7 +6,8 @@ import numba
 import numpy as np
 import pytest
 
-from epsjoin.kernels.join.near_pairs import read_ahead, write_near_pairs
+from epsjoin.kernels.join.near_pairs import write_near_pairs
+from epsjoin.kernels.read_ahead import read_ahead
 
 _GUARD = -7
 

@@ -121,6 +121,20 @@ def test_join_forests__of_edge_cases(spark: SparkSession, rounds: list[int], mos
     assert max(rounds, default=0) <= most
 
 
+def test_join_forests__of_a_session_without_a_limit_of_batches(
+    spark: SparkSession,
+) -> None:
+    edges = np.array(EDGE_CASES, np.int64)
+    forests = frame(spark, edges, np.arange(len(edges)) % 4, 4)
+    limit = "spark.sql.execution.arrow.maxRecordsPerBatch"
+    before = spark.conf.get(limit)
+    spark.conf.set(limit, "0")
+    try:
+        assert as_dict(joined(forests, 7)) == smallest(edges)
+    finally:
+        spark.conf.set(limit, before)
+
+
 def test_join_forests__of_no_edge(spark: SparkSession) -> None:
     assert as_dict(joined(spark.createDataFrame([], "node long, root long"), 1)) == {}
 

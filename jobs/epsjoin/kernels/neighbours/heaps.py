@@ -6,6 +6,10 @@ from typing import NamedTuple
 
 from epsjoin.kernels.accelerate import njit, njit_inner
 from epsjoin.kernels.arrays import Bools, Floats, Ints
+from epsjoin.kernels.read_ahead import read_ahead
+
+_AHEAD = 16
+"""Number of entries between the one that is put into its list and the one whose list memory is asked for."""
 
 Entries = tuple[Ints, Ints, Floats]
 """Row whose list an entry belongs to, neighbour and distance of the entry: (n,) int64, int64 and float64."""
@@ -181,6 +185,13 @@ def keep_nearest_in_rows(entries: Entries, is_finished: Bools, lists: NearestLis
     k = lists.ids.shape[1]
     sizes, ids, distances = lists.sizes, lists.ids.reshape(-1), lists.distances.reshape(-1)
     for i in range(row.size):
+        if i + 2 * _AHEAD < row.size:  # the rows lie anywhere in memory
+            read_ahead(is_finished, row[i + 2 * _AHEAD])
+            later = row[i + _AHEAD]
+            if not is_finished[later]:
+                read_ahead(sizes, later)
+                read_ahead(ids, later * k)
+                read_ahead(distances, later * k)
         at = row[i]
         if is_finished[at]:
             continue

@@ -21,7 +21,7 @@ from epsjoin.local.cluster.components import Meeting, contract, settle
 from epsjoin.local.cluster.from_pairs import spanning_forest
 from epsjoin.spark.persist import materialize, persist_until
 from epsjoin.spark.progress import progress_shown
-from epsjoin.spark.rows import FrameRows
+from epsjoin.spark.rows import FrameRows, frame_of
 from epsjoin.spark.tasks import task_number
 
 MAX_IN_ONE_TASK = 8_000_000
@@ -123,7 +123,7 @@ def _contract_partitions(edges: DataFrame, most: int) -> DataFrame:
 def _group_parts(parts: DataFrame, names: Sequence[int], groups: Sequence[int]) -> DataFrame:
     """Replace the name of each part by the number of its group: (part int, node, root)."""
     table = pa.table({"part": np.array(names, np.int64), "group": np.array(groups, np.int32)})
-    group_of = parts.sparkSession.createDataFrame(table)
+    group_of = frame_of(parts.sparkSession, table)
     return parts.join(F.broadcast(group_of), "part").select(F.col("group").alias("part"), "node", "root")
 
 
