@@ -117,7 +117,7 @@ NO_NAVAID = "there is no DAG navaid, or .*; there are .*earthquakes, .*landmarks
 def test_backfill_run__refuses_what_gets_no_runs_before_it_starts_anything(
     wrong: list[str], sentence: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(backfill, "_alone", lambda *_: pytest.fail("it would start an Airflow"))
+    monkeypatch.setattr(backfill, "alone", lambda *_: pytest.fail("it would start an Airflow"))
     with pytest.raises(SystemExit, match="2"):
         backfill.main(wrong)
     assert re.search(sentence, capsys.readouterr().err.splitlines()[-1])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from epsjoin.kernels.join.near_pairs import write_near_pairs
-from epsjoin.kernels.read_ahead import read_ahead
+from epsjoin.kernels.join.read_ahead import read_ahead
 
 _GUARD = -7
 

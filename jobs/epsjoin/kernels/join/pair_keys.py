@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.kernels.read_ahead import read_ahead
+from epsjoin.kernels.join.read_ahead import read_ahead
 
 _AHEAD = 24
 """Number of pairs before one is split that the memory is asked for its right row."""

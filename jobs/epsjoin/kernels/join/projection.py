@@ -13,8 +13,8 @@ import numpy as np
 
 from epsjoin.kernels.accelerate import njit, njit_any_order, read_only
 from epsjoin.kernels.arrays import Floats, Floats32, Ints
+from epsjoin.kernels.join.read_ahead import read_ahead
 from epsjoin.kernels.ranges import Ranges, in_one_range
-from epsjoin.kernels.read_ahead import read_ahead
 
 SQUARES, SUM, MAXIMUM, PRODUCTS = range(4)
 """Norms; ``PRODUCTS`` is that of ``SQUARES`` as a filter computes it from halves of squares and a product."""

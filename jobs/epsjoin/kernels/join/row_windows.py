@@ -14,9 +14,9 @@ from epsjoin.kernels.accelerate import njit, njit_inner
 from epsjoin.kernels.arrays import Bools, Floats, Ints, Ints32
 from epsjoin.kernels.join.directory import bin_shift, make_directory
 from epsjoin.kernels.join.projection import Projection, project
+from epsjoin.kernels.join.read_ahead import read_ahead
 from epsjoin.kernels.join.window_keys import Keys, sort_keys
 from epsjoin.kernels.ranges import Ranges, in_one_range
-from epsjoin.kernels.read_ahead import read_ahead
 
 MAX_DIMENSIONS = 3
 """Maximum number of dimensions of points that are swept row by row."""

@@ -16,9 +16,9 @@ from epsjoin.kernels.arrays import Floats, Ints, Numbers32
 from epsjoin.kernels.distances import EUCLIDEAN, Decision, decide
 from epsjoin.kernels.join.lanes import PLACES
 from epsjoin.kernels.join.near_pairs import write_near_pairs
+from epsjoin.kernels.join.read_ahead import read_ahead
 from epsjoin.kernels.join.stack_sweep import PairBatch
 from epsjoin.kernels.join.vectors import BLOCK
-from epsjoin.kernels.read_ahead import read_ahead
 
 WAITING = 512
 """Maximum number of survivors that wait: with the rows they name they stay in the nearest cache."""
