@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import dedent, indent
 
@@ -15,6 +16,14 @@ import pytest
 from dags.scripts import BIN, alive
 
 SCRIPT = (BIN / "standalone.py").read_text()
+
+
+@pytest.fixture(autouse=True)
+def _interrupts() -> Iterator[None]:
+    """Ctrl-C is heard, also where the tests run behind ``nohup`` or ``&``, which pass on that it is not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def run_standalone(
