@@ -25,3 +25,15 @@ def test_command__prints_or_writes_and_never_over_a_file(
     )
     assert cli.main(["contract", "new", str(file), "--name", "No"]) == 2
     assert "lower-case letters" in capsys.readouterr().err
+
+
+def test_command__takes_a_delimiter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("id^x\n1^0.5\n2^1.5\n")
+    assert cli.main(["contract", "new", str(file), "--delimiter", "^"]) == 0
+    assert "property: delimiter\n  value: ^\n" in capsys.readouterr().out
+    file.write_text("id\tx\n1\t0.5\n2\t1.5\n")
+    assert cli.main(["contract", "new", str(file), "--delimiter", "tab"]) == 0
+    assert 'property: delimiter\n  value: "\\t"\n' in capsys.readouterr().out
+    assert cli.main(["contract", "new", str(file), "--delimiter", "tabs"]) == 2
+    assert "--delimiter must be one of ',', ';', '|', tab, " in capsys.readouterr().err

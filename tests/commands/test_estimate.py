@@ -111,7 +111,7 @@ def test_estimate__of_two_tables_is_what_their_join_gives(
     assert float(err.split("the largest eps that fits is about ")[1]) == pytest.approx(fitting, rel=1e-3)
     code, _, err = ask(capsys, square_file, "--right", file, "--lake", "/lake")
     assert code == 2
-    assert "(and --right, --metric)" in err
+    assert "(and --right, --metric, --delimiter)" in err
 
 
 def test_estimate__without_eps_only_suggests(square_file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -216,10 +216,13 @@ def test_estimate__names_one_eps_for_so_many_pairs(
     [
         (
             [],
-            "files and --columns (and --right, --metric), or --lake, --dataset and --run; not nothing",
+            "files and --columns (and --right, --metric, --delimiter), or --lake, --dataset and --run; "
+            "not nothing",
         ),
         (["a.csv"], "not files"),
         (["a.csv", "--columns", "x", "--lake", "/l"], "not files, columns, lake"),
+        (["--lake", "/l", "--dataset", "a", "--run", "b", "--delimiter", ";"], "not delimiter, lake"),
+        (["a.csv", "--columns", "x", "--delimiter", "x"], "--delimiter must be one of ',', ';', '|', tab"),
         (["a.csv", "--columns", "x,x"], "--columns must be different names"),
         (
             ["a.csv", "--columns", "lon_deg,Latitude", "--metric", "haversine"],
@@ -329,3 +332,21 @@ def test_estimate__of_a_lake_without_the_run_says_what_to_run(
     code, _, err = ask(capsys, *of_lake(lake)[:-1], "2024-01-01")
     assert code == 3
     assert "points has no slice of run 2024-01-01; run ingest for it first" in err
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "given"), [(",", ()), (";", ()), ("\t", ()), ("^", ("^",)), ("\t", ("tab",))]
+)
+def test_estimate__of_a_file_by_any_delimiter_is_that_of_its_points(
+    square_file: Path,
+    tmp_path: Path,
+    delimiter: str,
+    given: tuple[str, ...],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    file = tmp_path / "square.csv"
+    lines = [["x", "y"], *([repr(float(x)), repr(float(y))] for x, y in square())]
+    file.write_text("".join(delimiter.join(line) + "\n" for line in lines))
+    asked = ["--columns", "x,y", "--eps", 0.02]
+    by = [each for sign in given for each in ("--delimiter", sign)]
+    assert facts(capsys, file, *asked, *by) == facts(capsys, square_file, *asked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,10 @@ HAVERSINE = {
     "schema.0.properties.0.customProperties.0.value": "latitude",
     "schema.0.properties.1.customProperties.0.value": "longitude",
 }
+
+
+def delimited(value: object, **more: object) -> dict[str, Any]:
+    return {"customProperties.0": {"property": "delimiter", "value": value}, **more}
 
 
 def windowed(value: object) -> dict[str, Any]:
@@ -240,3 +245,47 @@ def test_load_source__takes_no_name_that_is_a_path(name: str) -> None:
 def test_load_source__takes_no_column_of_a_nasty_name(tmp_path: Path, name: str) -> None:
     with pytest.raises(ContractError, match=r"broken\.odcs\.yaml: .*(a name begins with a letter|not YAML)"):
         load_source(broken(tmp_path, {"schema.0.properties.0.name": name}), "broken")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(
+            "",
+            ";;",
+            "\\t",
+            "tab",
+            '"',
+            "'",
+            "\n",
+            "\r",
+            "\0",
+            " ",
+            "1",
+            "x",
+            "_",
+            "é",
+            "-",
+            "+",
+            ".",
+            ":",
+            "/",
+        ),
+        *(None, 1, True, [";"]),
+    ],
+)
+def test_load_source__says_which_delimiters_there_are(tmp_path: Path, value: object) -> None:
+    said = (
+        f'delimiter must be one of ",", ";", "|", "\\t", "^", "~", "#", "$", in double quotes, not {value!r}'
+    )
+    with pytest.raises(ContractError, match=re.escape(said)):
+        load_source(broken(tmp_path, delimited(value)), "broken")
+
+
+@pytest.mark.parametrize("value", [",", ";", "|", "\t", "^", "~", "#", "$"])
+def test_load_source__takes_a_delimiter_of_csv_only(tmp_path: Path, value: str) -> None:
+    assert load_source(broken(tmp_path, delimited(value)), "broken").delimiter == value
+    for format_ in ("json", "parquet") if value != "," else ():
+        of_format = broken(tmp_path, delimited(value, **{"servers.0.format": format_}))
+        with pytest.raises(ContractError, match=f"delimiter is for files of the format csv, not {format_}"):
+            load_source(of_format, "broken")

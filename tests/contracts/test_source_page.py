@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from epsjoin.contracts import odcs
 from epsjoin.contracts.load_source import load_source
 from epsjoin.contracts.odcs import read_contract
 from epsjoin.contracts.source_columns import TYPES
-from epsjoin.contracts.sources import CUSTOM, FORMATS, METRICS, OF_COLUMNS, ROLES
+from epsjoin.contracts.sources import CUSTOM, DELIMITERS, FORMATS, METRICS, OF_COLUMNS, ROLES
 from epsjoin.contracts.times import INTERVALS
 
 REPO = Path(__file__).resolve().parents[2]
@@ -117,3 +118,9 @@ def test_page__has_every_property_with_its_default() -> None:
 @pytest.mark.parametrize("word", [*ROLES, *TYPES, *FORMATS, *INTERVALS, *METRICS])
 def test_page__has_every_word_that_is_allowed(word: str) -> None:
     assert word in NAMED
+
+
+def test_page__has_every_delimiter_as_it_is_written() -> None:
+    (row,) = (line for line in TABLES.splitlines() if line.startswith("| `delimiter` |"))
+    said = [text.replace(r"\|", "|") for text in re.findall('`(".*?")`', row)]
+    assert said == [json.dumps(delimiter) for delimiter in DELIMITERS]

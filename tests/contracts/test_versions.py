@@ -89,6 +89,11 @@ MAJOR = [
     (SOURCE, with_custom("guard", {"new": 0.25}), "guard: new was 0.5 and is 0.25"),
     (SOURCE, lambda body: custom(body, "interval", "day"), "interval was month and is day"),
     (SOURCE, lambda body: body["servers"][0].update(format="json"), "format was csv and is json"),
+    (
+        SOURCE,
+        lambda body: body["customProperties"].append({"property": "delimiter", "value": ";"}),
+        'delimiter was "," and is ";"',
+    ),
 ]
 MINOR = [
     (TABLE, new_column(), "column new is new, an optional one"),
@@ -134,6 +139,7 @@ FREE = [
     (TABLE, lambda body: body["schema"][0]["properties"].reverse()),
     (SOURCE, lambda body: body["servers"][0].update(path="elsewhere/{date}.csv")),
     (SOURCE, put(column, "ident", physicalName="ident")),
+    (SOURCE, lambda body: body["customProperties"].append({"property": "delimiter", "value": ","})),
     (SOURCE, lambda body: custom(body, "defaults", {"min_pts": 6, "neighbours": 3})),
 ]
 

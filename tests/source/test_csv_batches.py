@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from epsjoin.contracts.sources import DELIMITERS
 from epsjoin.source import batches, blocks, bounds, csv_columns
 from tests.oracles import examples
 from tests.source.both_ways import (
@@ -57,21 +58,21 @@ def quoted(cell: str) -> str:
 
 
 @st.composite
-def rows(draw: st.DrawFn, n_columns: int) -> str:
+def rows(draw: st.DrawFn, n_columns: int, delimiter: str) -> str:
     """Mostly a good row; often with an odd cell; sometimes ragged, blank, or with a quote out of place."""
     cells = [draw(st.sampled_from(good)) for good in GOOD[:n_columns]]
     for _ in range(draw(st.sampled_from([0, 0, 0, 1, 1, 2]))):
         place = draw(st.integers(0, n_columns - 1))
-        cells[place] = draw(st.sampled_from(CELLS))
+        cells[place] = draw(st.sampled_from(CELLS)).replace("a,b", f"a{delimiter}b")
     texts = []
     for cell in cells:
-        must = any(sign in cell for sign in ',"\n\r')
+        must = any(sign in cell for sign in f'{delimiter}"\n\r')
         texts.append(quoted(cell) if draw(st.sampled_from([must, must, must, True])) else cell)
-    row = ",".join(texts)
+    row = delimiter.join(texts)
     kind = draw(st.sampled_from(["as it is"] * 8 + ["ragged", "blank", "blanks", "quote", "cut"]))
     return {
         "as it is": row,
-        "ragged": row + ",1",
+        "ragged": f"{row}{delimiter}1",
         "cut": row[: len(row) // 2],
         "blank": "",
         "blanks": "  ",
@@ -80,16 +81,16 @@ def rows(draw: st.DrawFn, n_columns: int) -> str:
 
 
 @st.composite
-def files(draw: st.DrawFn, n_columns: int) -> bytes:
-    header = ",".join(column.name for column in COLUMNS[:n_columns])
+def files(draw: st.DrawFn, n_columns: int, delimiter: str = ",") -> bytes:
+    header = delimiter.join(column.name for column in COLUMNS[:n_columns])
     end = draw(st.sampled_from(["\n", "\n", "\r\n", "\r\n", "\r"]))
-    lines = [header, *draw(st.lists(rows(n_columns), max_size=12))]
+    lines = [header, *draw(st.lists(rows(n_columns, delimiter), max_size=12))]
     data = (end.join(lines) + draw(st.sampled_from(["", end]))).encode()
     if draw(st.sampled_from([False] * 5 + [True])):
         place = draw(st.integers(0, len(data)))
         data = (
             data[:place]
-            + draw(st.sampled_from([b"\xff", b"\xc3", b'"', b"\r", b"\n", b"\0", b","]))
+            + draw(st.sampled_from([b"\xff", b"\xc3", b'"', b"\r", b"\n", b"\0", delimiter.encode()]))
             + data[place:]
         )
     return draw(st.sampled_from([b"", b"", b"\xef\xbb\xbf"])) + data
@@ -118,6 +119,74 @@ def test_batches__of_csv_are_what_the_definition_says(of: str) -> None:
                     compare(packed[:end], source, "a.csv.gz")
 
     check()
+
+
+@pytest.mark.parametrize("delimiter", DELIMITERS[1:])
+def test_batches__of_csv_by_any_delimiter_are_what_the_definition_says(delimiter: str) -> None:
+    @examples(200, least=50)
+    @given(
+        files(len(WIDE.columns), delimiter),
+        st.sampled_from(["plain", "no key", "text key", "left out", "true is missing"]),
+        st.sampled_from([16, 64, 4 << 20]),
+        st.booleans(),
+    )
+    def check(data: bytes, name: str, block: int, is_gzip: bool) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(blocks, "BLOCK", block)
+            patch.setattr(bounds, "PIECE", min(block, 64))
+            source = replace(SOURCES[name], delimiter=delimiter)
+            compare(data, source, "a.csv")
+            packed = gzip.compress(data)
+            for end in (len(packed), len(packed) - 9) if is_gzip else ():
+                compare(packed[:end], source, "a.csv.gz")
+
+    check()
+
+
+@pytest.mark.parametrize("delimiter", DELIMITERS[1:])
+@examples(80)
+@given(
+    cells=st.lists(
+        st.lists(st.sampled_from([*CELLS, "a;b", "a|b", "a\tb", "~#$^"]), min_size=7, max_size=8), max_size=6
+    )
+)
+def test_records__by_any_delimiter_are_those_by_commas(delimiter: str, cells: list[list[str]]) -> None:
+    """A file of the same fields has the same values, reasons and lines, and its own raw text."""
+    names = [column.name for column in COLUMNS]
+    found = []
+    for each in (",", delimiter):
+        must = f'{each}"\r\n'
+        lines = [
+            each.join(quoted(cell) if any(sign in cell for sign in must) else cell for cell in row)
+            for row in [names, *cells]
+        ]
+        data = "\n".join([*lines, ""]).encode()
+        outcome = by_definition(data, replace(WIDE, delimiter=each), "a.csv")
+        assert {raw for _, raw, _ in outcome.refused} <= {*lines}
+        refused = [(line, "", reason) for line, _, reason in outcome.refused]
+        found.append(outcome._replace(refused=refused))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "is_quoted"),
+    [
+        (";", False),
+        ("\t", True),
+        *(pytest.param(each, False, marks=pytest.mark.long) for each in ("\t", "|")),
+        *(pytest.param(each, True, marks=pytest.mark.long) for each in (";", "|")),
+    ],
+)
+def test_batches__by_another_delimiter_decide_of_one_odd_cell_as_the_definition_does(
+    delimiter: str, is_quoted: bool
+) -> None:
+    source = replace(WIDE, delimiter=delimiter)
+    names = [column.name for column in COLUMNS]
+    for place in range(len(names)):
+        for cell in [*CELLS, f"a{delimiter}", f"1{delimiter}5", delimiter]:
+            text = quoted(cell) if is_quoted else cell
+            row = [*GOOD_ROW[:place], text, *GOOD_ROW[place + 1 :]]
+            compare("\n".join(map(delimiter.join, [names, GOOD_ROW, row, [""]])).encode(), source, "a.csv")
 
 
 QUOTED = ("plain", "no key", "values", "true is missing", "rounded")
@@ -157,18 +226,19 @@ def test_batches__decide_of_one_odd_cell_among_good_ones_as_the_definition_does(
             compare("\n".join([",".join(names), ",".join(good), ",".join(row), ""]).encode(), source, "a.csv")
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("name", ["plain", "read otherwise"])
 def test_batches__of_good_rows_ask_the_definition_for_none(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    name: str, delimiter: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    source = GOOD_SOURCES[name]
+    source = replace(GOOD_SOURCES[name], delimiter=delimiter)
     rows = [
         '1,0.5,7,"a, b",true,2023-06-04,2023-06-04T10:00:00Z',
         "",
         "2,-1e2,,,,,",
         '3,+0,NA,"two\r\nlines ""quoted""",FALSE,NA,nan',
     ]
-    data = "\r\n".join(["id,x,n,name,ok,day,at", *rows * 50]).encode()
+    data = "\r\n".join(["id,x,n,name,ok,day,at", *rows * 50]).replace(",", delimiter).encode()
     expected = by_definition(data, source, "a.csv")
     assert len(expected.taken) == 150
 
@@ -191,11 +261,14 @@ def test_batches__do_not_depend_on_how_much_pyarrow_types_at_once(
     assert asked == []
 
 
-def test_batches__ask_the_definition_for_odd_rows_only(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_batches__ask_the_definition_for_odd_rows_only(
+    delimiter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     odd = ["2,x,,,,,", "3,0,0x1,,,,", "4,0,,,,,,"]
     lines = [f"{i},0.5,7,a,true,," for i in range(10, 200)]
     text = "\n".join(["id,x,n,name,ok,day,at", *lines, *odd, *lines, "6,0,,BAD,,,", "7,-5000,,,,,", ""])
-    data = text.encode().replace(b"BAD", b"\xff")
+    data = text.replace(",", delimiter).encode().replace(b"BAD", b"\xff")
     asked = count_asked(monkeypatch)
-    found = compare(data, replace(WIDE, key=()), "a.csv")
+    found = compare(data, replace(WIDE, key=(), delimiter=delimiter), "a.csv")
     assert asked == [line for line, _, _ in found.refused] == [192, 193, 194, 385, 386]

@@ -102,11 +102,11 @@ def test_sample__is_uniform_bounded_and_that_of_its_seed(
         ("a.csv", "y\n1\n", DataRefusedError, "a.csv: column 'x' is missing; the file has y"),
         (
             "a.csv",
-            "id;x\n1;2\n",
+            "id;x\n1;2\n3;4;5\n",
             DataRefusedError,
-            "the file has id;x; its fields seem to be separated by ';', and must be by commas",
+            "the file has id;x; its fields seem to be separated by ';', and the delimiter is ','",
         ),
-        ("a.csv", "id;y\n1;2\n", DataRefusedError, "the file has id;y"),
+        ("a.csv", "id;y\n1;2\n", DataRefusedError, "column 'x' is missing; the file has id, y"),
         ("a.csv", "x\n1\n".encode("utf-16"), DataRefusedError, "seems to be UTF-16 or UTF-32: store it as"),
         (
             "a.csv",

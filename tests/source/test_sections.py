@@ -24,15 +24,16 @@ from tests.source.test_csv_batches import files
 from tests.source.test_json_batches import files_of_objects
 
 
-def divided(data: bytes, inner: list[int], format_: str) -> list[Section]:
+def divided(data: bytes, inner: list[int], format_: str, delimiter: str = ",") -> list[Section]:
     """The sections by ranges that end at these places."""
+    of_csv = delimiter if format_ == "csv" else None
 
     def read_at(n: int, place: int) -> bytes:
         assert place >= 0
         return data[place : place + n]
 
     bounds = [0, *sorted(place for place in inner if place < len(data)), len(data)]
-    return cut([survey(read_at, begin, end, format_) for begin, end in pairwise(bounds)], len(data))
+    return cut([survey(read_at, begin, end, of_csv) for begin, end in pairwise(bounds)], len(data))
 
 
 def in_sections(
@@ -101,6 +102,33 @@ def test_sections__of_any_size_give_what_the_whole_file_gives(format_: str) -> N
     assert min(n_compared.values()) > 5
 
 
+@pytest.mark.parametrize("delimiter", [";", "\t", "|", "^"])
+def test_sections__of_csv_by_another_delimiter_give_what_the_whole_file_gives(delimiter: str) -> None:
+    source = replace(WIDE, delimiter=delimiter)
+    n_compared = 0
+
+    @examples(200, least=80)
+    @given(
+        files(len(WIDE.columns), delimiter),
+        st.lists(st.integers(1, 600), max_size=6, unique=True),
+        st.sampled_from([1, 7, 4 << 20]),
+        st.sampled_from([16, 200, 4 << 20]),
+    )
+    def check(data: bytes, inner: list[int], chunk: int, block: int) -> None:
+        nonlocal n_compared
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sections, "CHUNK", chunk)
+            patch.setattr(blocks, "BLOCK", block)
+            found = divided(data, inner, "csv", delimiter)
+            outcome = in_sections(data, source, found) if found else None
+            if outcome is not None:
+                assert outcome == by_definition(data, source, "a")
+                n_compared += 1
+
+    check()
+    assert n_compared > 5
+
+
 QUOTED = [
     b'\xef\xbb\xbf"id",x,n,name,ok,day,at\r\n',
     b'1,0.5,7,"a, b",true,2023-06-04,\r\n',
@@ -112,24 +140,34 @@ QUOTED = [
 ]
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("chunk", [7, 4 << 20])
 def test_sections__a_file_of_plain_quotes_is_cut_behind_the_first_record_that_ends_in_a_range(
-    chunk: int, monkeypatch: pytest.MonkeyPatch
+    chunk: int, delimiter: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sections, "CHUNK", chunk)
-    data = b"".join(QUOTED)
+    data = b"".join(QUOTED).replace(b",", delimiter.encode())
+    source = replace(WIDE, delimiter=delimiter)
     ends = np.cumsum([len(line) for line in QUOTED]).tolist()
     lines = [1, 2, 3, 6, 7, 8, 9]
-    expected = by_definition(data, WIDE, "a")
+    expected = by_definition(data, source, "a")
     assert [line for line, _, _ in expected.refused] == [6]
     for place in range(4, len(data)):
-        cuts = divided(data, [place], "csv")
+        cuts = divided(data, [place], "csv", delimiter)
         behind = [(end, line) for end, line in zip(ends[:-1], lines[1:], strict=True) if end > place]
         assert [(each.begin, each.line) for each in cuts] == ([(0, 1), behind[0]] if behind else [])
         assert [each.end for each in cuts] == ([behind[0][0], len(data)] if behind else [])
         if cuts:
-            assert in_sections(data, WIDE, cuts) == expected
-    assert in_sections(data, WIDE, divided(data, list(range(4, len(data))), "csv")) == expected
+            assert in_sections(data, source, cuts) == expected
+    every = divided(data, list(range(4, len(data))), "csv", delimiter)
+    assert in_sections(data, source, every) == expected
+
+
+def test_sections__a_quote_beside_a_sign_that_is_not_the_delimiter_is_not_plain() -> None:
+    """By commas both quotes are at ends of a field, and the line end between them is within it."""
+    data = b'id;x;n;name;ok;day;at\n1;0;;a,";;;\n2;0;;",b;;;\n3;0;;;;;\n'
+    assert divided(data, [30, 50], "csv", ",")
+    assert divided(data, [30, 50], "csv", ";") == []
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 from epsjoin.contracts import versions
 from epsjoin.errors import ArgumentError
 from epsjoin.lake.arguments import add_contracts
+from epsjoin.source.delimiters import parse_delimiter
 from epsjoin.source.draft.contract import draft
 from epsjoin.source.draft.path import name_of
 
@@ -26,7 +27,7 @@ def main(argv: Sequence[str]) -> int:
         print("\n".join(versions.publish(arguments.contracts, arguments.names)) or "nothing is new")
         return 0
     name = arguments.name or name_of(arguments.file)
-    text = draft(arguments.file, name)
+    text = draft(arguments.file, name, parse_delimiter(arguments.delimiter))
     if arguments.to is None:
         print(text, end="")
     else:
@@ -45,6 +46,11 @@ def _parser() -> argparse.ArgumentParser:
     new.add_argument("file", type=Path, help="CSV, JSON lines or Parquet, .gz allowed")
     new.add_argument(
         "--name", help="name of the data set: lower-case letters, digits, _ (default: from the file)"
+    )
+    new.add_argument(
+        "--delimiter",
+        metavar="SIGN",
+        help="what separates the fields of CSV: ';', '|', tab (default: by header and first records)",
     )
     new.add_argument("--to", type=Path, help="folder to write <name>.odcs.yaml into (default: it is printed)")
     for name, what in (

@@ -85,6 +85,11 @@ def _parser() -> argparse.ArgumentParser:
         choices=[name for name in METRICS if name != "minkowski"],
         help="metric of the files' points (default: euclidean); haversine: latitude first, in degrees",
     )
+    parser.add_argument(
+        "--delimiter",
+        metavar="SIGN",
+        help="what separates the fields of CSV files: ';', '|', tab (default: by header and first records)",
+    )
     add_lake(parser, instead_of_files=True)
     parser.add_argument(
         "--eps", type=float, help="threshold (default: the contract's); without one it is only suggested"

@@ -22,6 +22,7 @@ from epsjoin.local.epsilon.epsilon_fit import EpsilonFit
 from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.params import RunParams
+from epsjoin.source.delimiters import parse_delimiter
 from epsjoin.source.draft.degrees import role_of
 from epsjoin.source.sampling import sample_files
 
@@ -80,15 +81,15 @@ def read_sample(arguments: argparse.Namespace) -> Sample:
         There are no points, or the metric is not defined for one.
     """
     for_lake = [name for name in ("lake", "dataset", "run") if getattr(arguments, name) is not None]
-    for_files = [name for name in ("files", "columns", "right") if getattr(arguments, name)]
+    for_files = [name for name in ("files", "columns", "right", "delimiter") if getattr(arguments, name)]
     if for_files[:2] == ["files", "columns"] and not for_lake:
         sample = _sample_files(arguments)
     elif len(for_lake) == 3 and not for_files and arguments.metric is None:
         sample = _sample_lake(arguments)
     else:
         raise ArgumentError(
-            "give either files and --columns (and --right, --metric), or --lake, --dataset and --run; "
-            f"not {', '.join(for_files + for_lake) or 'nothing'}"
+            "give either files and --columns (and --right, --metric, --delimiter), or --lake, --dataset and "
+            f"--run; not {', '.join(for_files + for_lake) or 'nothing'}"
         )
     if sample.n_rows == 0:
         raise DataRefusedError(
@@ -121,6 +122,7 @@ def _sample_files(arguments: argparse.Namespace) -> Sample:
         largest=on_sphere,
         lists=lists,
         has_direction=metric.name == "cosine",
+        delimiter=parse_delimiter(arguments.delimiter),
     )
     found = draw(arguments.files, seed=params.seed)
     ids = np.arange(len(found.points), dtype=np.int64)

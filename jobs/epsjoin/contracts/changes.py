@@ -6,12 +6,13 @@ Titles and descriptions may change freely.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from epsjoin.contracts.shapes import Shape
-from epsjoin.contracts.sources import GUARD
+from epsjoin.contracts.sources import COMMA, GUARD
 
 BUMPS = ("", "minor", "major")
 """Semver bumps that a change can require, ascending; empty: none."""
@@ -20,6 +21,9 @@ Bump: TypeAlias = Literal["minor", "major"]
 
 _OF_FILES = ("physicalName", "decimals", "format", "item")
 """How a source's column is read from its files, where the contract says so."""
+
+_DEFAULTS: Mapping[str, object] = {"delimiter": json.dumps(COMMA)}
+"""What is fixed where a shape does not say so."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +49,7 @@ def changes_between(known: Shape, now: Shape) -> Iterator[Change]:
     """
     is_source = now["of"] == "source"
     for name in known["fixed"] | now["fixed"]:
-        before, after = known["fixed"].get(name), now["fixed"].get(name)
+        before, after = (shape["fixed"].get(name, _DEFAULTS.get(name)) for shape in (known, now))
         if before != after:
             yield Change("major", f"{name} was {_format(before)} and is {_format(after)}")
     for name in sorted(known["columns"].keys() | now["columns"].keys()):

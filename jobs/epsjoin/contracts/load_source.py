@@ -73,6 +73,7 @@ def load_source(contracts: Path, name: str) -> SourceContract:
         windowed=tuple(column for column, of_column in own.items() if _is_windowed(file, column, of_column)),
         window_runs=custom["window_runs"],
         tree=next((name for name, role in roles.items() if role == ROLE), ""),
+        delimiter=custom["delimiter"],
     )
     check_source(file, source, roles)
     if custom["match"] is not None:

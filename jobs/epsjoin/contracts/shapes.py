@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from epsjoin.contracts.load_source import load_partner, load_source
 from epsjoin.contracts.odcs import Column, read_contract
-from epsjoin.contracts.sources import GUARD
+from epsjoin.contracts.sources import COMMA, GUARD
 from epsjoin.contracts.tables import Rule, load_table
 from epsjoin.errors import ContractError
 
@@ -127,8 +127,9 @@ def _shape_of_source(contracts: Path, name: str) -> Shape:
     where = Rule("where", source.where, 0.0, "error")
     guard = {check: _plain(limit) for check, limit in source.guard.items() if limit != GUARD[check]}
     match = {"match": json.loads(json.dumps(asdict(source.match)))} if source.match else {}
+    delimiter = {"delimiter": json.dumps(source.delimiter)} if source.delimiter != COMMA else {}
     return {
-        "fixed": {what: _plain(getattr(source, what)) for what in fixed} | match,
+        "fixed": {what: _plain(getattr(source, what)) for what in fixed} | delimiter | match,
         "columns": {c.name: _shape_of_column(c, roles.get(c.name, "payload")) for c in columns},
         "rules": {where.name: _shape_of_rule(where)} if source.where else {},
         "max_quarantine_share": float(source.max_quarantine_share),

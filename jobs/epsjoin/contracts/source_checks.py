@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from epsjoin.contracts.conditions import FORMS, UnknownFormError
 from epsjoin.contracts.names import COLUMN_NAME
 from epsjoin.contracts.odcs import check_choice
 from epsjoin.contracts.source_columns import Refuse, check_columns
-from epsjoin.contracts.sources import FORMATS, MAX_DEGREES, METRICS, SourceContract
+from epsjoin.contracts.sources import COMMA, DELIMITERS, FORMATS, MAX_DEGREES, METRICS, SourceContract
 from epsjoin.contracts.times import INTERVALS
 from epsjoin.contracts.trees import ROLE, check_tree
 from epsjoin.errors import ArgumentError, ContractError
@@ -43,6 +44,7 @@ def check_source(file: Path, source: SourceContract, roles: Mapping[str, str]) -
     _check_path(source.path, refuse)
     check_choice(str(file), "servers[0].format", source.format, FORMATS)
     check_choice(str(file), "interval", source.interval, INTERVALS)
+    _check_delimiter(source, refuse)
     _check_kinds(source, refuse)
     check_choice(str(file), "metric", source.metric, METRICS)
     check_tree(source, list(roles.values()).count(ROLE), refuse)
@@ -82,6 +84,15 @@ def _check_path(path: str, refuse: Refuse) -> None:
     for name in re.findall(r"\{([^{}]*)\}", path):
         if name != "date" and ("date" in name.lower() or get_close_matches(name.lower(), ["date"])):
             refuse(f"servers[0].path: {{{name}}} stands for nothing, only {{date}} does")
+
+
+def _check_delimiter(source: SourceContract, refuse: Refuse) -> None:
+    """Refuse a delimiter that is none of those that can be, or that the files have no place for."""
+    if source.delimiter not in DELIMITERS:
+        known = ", ".join(map(json.dumps, DELIMITERS))
+        refuse(f"delimiter must be one of {known}, in double quotes, not {source.delimiter!r}")
+    if source.delimiter != COMMA and source.format != "csv":
+        refuse(f"delimiter is for files of the format csv, not {source.format}")
 
 
 def _check_kinds(source: SourceContract, refuse: Refuse) -> None:

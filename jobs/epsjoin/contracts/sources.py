@@ -18,6 +18,10 @@ from epsjoin.contracts.times import interval_of
 from epsjoin.contracts.trees import AXES, MAX_NODES, METRIC, ROLE
 
 FORMATS = ("csv", "json", "parquet")
+COMMA = ","
+DELIMITERS = (COMMA, ";", "|", "\t", "^", "~", "#", "$")
+"""What may stand between two fields of a CSV file: nothing that numbers, dates and times are written with."""
+
 ROLES = ("payload", "coordinate", "latitude", "longitude", ROLE)
 MAX_DEGREES = {"latitude": 90.0, "longitude": 180.0}
 """Largest absolute value of a coordinate in degrees, by its role."""
@@ -30,6 +34,7 @@ CUSTOM: Mapping[str, Any] = {
     "unit": "",
     "where": "",
     "missing_values": [],
+    "delimiter": COMMA,
     "max_quarantine_share": 0.0,
     "guard": {},
     "defaults": {},
@@ -97,6 +102,7 @@ class SourceContract:
     window_runs : number of those runs, with the run itself.
     is_of_interval : whether ``where`` speaks of the run's interval, so that a run may have no record.
     tree : name of the column of documents that are compared as trees; empty: points have coordinates.
+    delimiter : what stands between two fields of CSV, one of :data:`DELIMITERS`.
     """
 
     name: str
@@ -122,6 +128,7 @@ class SourceContract:
     window_runs: int = 12
     is_of_interval: bool = False
     tree: str = ""
+    delimiter: str = COMMA
 
     def of_run(self, run: str) -> SourceContract:
         """The contract as it holds for one run: its condition speaks of the run's interval."""

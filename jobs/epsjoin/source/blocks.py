@@ -114,7 +114,7 @@ def count_signs(data: bytes, sign: int) -> int:
     return int(np.count_nonzero(np.frombuffer(data, np.uint8) == sign))
 
 
-def are_at_ends(signs: NDArray[np.uint8], quotes: NDArray[np.int64], within: bool) -> bool:
+def are_at_ends(signs: NDArray[np.uint8], quotes: NDArray[np.int64], within: bool, delimiter: str) -> bool:
     """Whether each quote of CSV is at an end of a field.
 
     Within a quoted field two quotes stand for one; the first then closes the field and the second opens it
@@ -125,6 +125,7 @@ def are_at_ends(signs: NDArray[np.uint8], quotes: NDArray[np.int64], within: boo
     signs : bytes of CSV; where a quote is the first or the last of them, there is nothing beside it.
     quotes : places of all quotes in them, rising.
     within : whether the first of them closes a field.
+    delimiter : what stands between two fields.
     """
     opens, closes = quotes[within::2], quotes[not within :: 2]
     before = signs[opens - 1]
@@ -132,7 +133,8 @@ def are_at_ends(signs: NDArray[np.uint8], quotes: NDArray[np.int64], within: boo
         before[0] = _LF
     # where a quote is the last byte, "clip" looks at it again, and a quote fits
     behind = signs.take(closes + 1, mode="clip")
-    return bool(_are_among(before, b',\n"') and _are_among(behind, b',\n"\r'))
+    beside = delimiter.encode() + b'\n"'
+    return bool(_are_among(before, beside) and _are_among(behind, beside + b"\r"))
 
 
 def _are_among(signs: NDArray[np.uint8], wanted: bytes) -> bool:

@@ -12,6 +12,7 @@ from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source import bounds
 from epsjoin.source.bounds import open_lines
+from epsjoin.source.delimiters import Header
 from epsjoin.source.reasons import refusal
 from epsjoin.source.untyped import FoundColumns, UntypedRecord
 
@@ -67,7 +68,7 @@ def split_records(
         See :func:`read_csv`.
     """
     csv.field_size_limit(bounds.MAX_LINE)
-    reader = csv.reader(_bounded_records(lines, name, taken), strict=True)
+    reader = csv.reader(_bounded_records(lines, name, taken), delimiter=source.delimiter, strict=True)
     places = [columns.names.index(column.in_file) for column in source.columns]
     while True:
         problem = None
@@ -82,7 +83,8 @@ def split_records(
         begin, raw = taken[0][0], "".join(line for _, line in taken)
         taken.clear()
         if problem is None and len(fields) != len(columns.names):
-            if len(fields) < len(columns.names) and raw.strip() and raw[-1] not in "\r\n":
+            has_begun = fields[1:] or raw.strip()  # a delimiter may be a blank
+            if len(fields) < len(columns.names) and has_begun and raw[-1] not in "\r\n":
                 raise DataRefusedError(
                     f"{name}: line {begin}: the file ends within this record ({len(fields)} of "
                     f"{len(columns.names)} fields and no line end); it seems to be cut off"
@@ -127,17 +129,23 @@ def read_header(lines: Iterator[Line], name: str, source: SourceContract, column
         See :func:`read_csv`.
     """
     csv.field_size_limit(bounds.MAX_LINE)
-    reader = csv.reader(_bounded_records(lines, name, []), strict=True)
+    taken: list[Line] = []
+    reader = csv.reader(_bounded_records(lines, name, taken), delimiter=source.delimiter, strict=True)
     try:
-        header = next(reader, None)
+        names = next(reader, None)
     except csv.Error as error:
-        fault = _fatal_fault(error) or f"the header is not CSV: {error}"
+        remedy = _header(taken, source).remedy([column.in_file for column in source.columns])
+        fault = _fatal_fault(error) or f"the header is not CSV: {error}{remedy}"
         raise DataRefusedError(f"{name}: line 1: {fault}") from error
-    if header is None:
+    if names is None:
         return False
-    columns.add(_printable(column) for column in header)
-    columns.require_all(source)
+    columns.add(_printable(column) for column in names)
+    columns.require_all(source, _header(taken, source))
     return True
+
+
+def _header(taken: list[Line], source: SourceContract) -> Header:
+    return Header("".join(line for _, line in taken), source.delimiter)
 
 
 def _fatal_fault(error: csv.Error) -> str | None:

@@ -30,7 +30,7 @@ from epsjoin.source.values import DECIMAL, from_text
 
 Bytes = NDArray[np.uint8]
 
-_COMMA, _QUOTE, _LF, _CR = b',"\n\r'
+_QUOTE, _LF, _CR = b'"\n\r'
 _BLANKS = " \t"
 """Blanks around a value that pyarrow passes over; other blanks are odd."""
 
@@ -64,10 +64,11 @@ def read_csv_blocks(
     DataRefusedError
         While it is read: see :func:`epsjoin.source.csv_.read_csv`; or there is a section that is not plain.
     """
+    delimiter = source.delimiter
     blocks = Blocks(open_pieces(stream, name), section.line if section else 1)
     if section:
         data = blocks.take()
-        if section.line == 1 and (blocks.has_only_lines or _lay_out(data, 1) is None):
+        if section.line == 1 and (blocks.has_only_lines or _lay_out(data, 1, delimiter) is None):
             raise _not_plain(name, 1)
         blocks.give_back(data)
     head = blocks if blocks.line == 1 or not section else Blocks(open_pieces(section.head, name))
@@ -81,7 +82,7 @@ def read_csv_blocks(
     typing = _Typing(source, columns.names)
     while True:
         data = blocks.take()
-        layout = None if blocks.has_only_lines else _lay_out(data, blocks.line)
+        layout = None if blocks.has_only_lines else _lay_out(data, blocks.line, delimiter)
         if layout is None and section:
             raise _not_plain(name, blocks.line)
         if blocks.has_only_lines:
@@ -114,11 +115,13 @@ class _Layout:
     ----------
     data : their bytes, UTF-8 but for some rows if not ``is_utf8``.
     line : the number of the first line.
+    delimiter : what stands between two fields.
     quotes : places of the quotes; of two, the first opens a field and the second closes it.
     """
 
     data: bytes
     line: int
+    delimiter: str
     quotes: Ints
     is_utf8: bool
 
@@ -164,10 +167,10 @@ class _Layout:
 
     def n_fields(self) -> Ints:
         """Number of fields in each record."""
-        commas = np.flatnonzero(self.bytes == _COMMA)
-        commas = commas[~self.is_quoted(commas)] if self.quotes.size else commas
+        between = np.flatnonzero(self.bytes == ord(self.delimiter))
+        between = between[~self.is_quoted(between)] if self.quotes.size else between
         begins, ends, _ = self.records
-        fields: Ints = np.searchsorted(commas, ends) - np.searchsorted(commas, begins) + 1
+        fields: Ints = np.searchsorted(between, ends) - np.searchsorted(between, begins) + 1
         return fields
 
     def is_bad(self) -> Flags:
@@ -176,23 +179,23 @@ class _Layout:
         return np.zeros(len(begins), bool) if self.is_utf8 else find_bad(self.data, begins, ends)
 
 
-def _lay_out(data: bytes, line: int) -> _Layout | None:
+def _lay_out(data: bytes, line: int, delimiter: str) -> _Layout | None:
     """Find where records end; ``None`` where that is not plain. A record that goes on is left out."""
     if b"\0" in data or (b"\r" in data and count_signs(data, _CR) != data.count(b"\r\n")):
         return None
     is_good = is_utf8(data)
     if b'"' not in data:
-        return _Layout(data, line, np.empty(0, np.int64), is_good)
+        return _Layout(data, line, delimiter, np.empty(0, np.int64), is_good)
     signs = np.frombuffer(data, np.uint8)
     quotes = np.flatnonzero(signs == _QUOTE)
-    if not are_at_ends(signs, quotes, within=False):
+    if not are_at_ends(signs, quotes, False, delimiter):
         return None
     if quotes.size % 2 == 0:
-        return _Layout(data, line, quotes, is_good)
+        return _Layout(data, line, delimiter, quotes, is_good)
     end = data.rfind(b"\n", 0, int(quotes[-1])) + 1
     while end and np.searchsorted(quotes, end - 1) % 2:
         end = data.rfind(b"\n", 0, end - 1) + 1
-    return _Layout(data[:end], line, quotes[quotes < end], is_good) if end else None
+    return _Layout(data[:end], line, delimiter, quotes[quotes < end], is_good) if end else None
 
 
 class _Typing:
@@ -261,7 +264,11 @@ class _Typing:
     def _parse(
         self, data: bytes, read: pcsv.ReadOptions, how: pcsv.ConvertOptions, has_quotes: bool
     ) -> pa.Table:
-        parse = pcsv.ParseOptions(quote_char='"' if has_quotes else False, newlines_in_values=has_quotes)
+        parse = pcsv.ParseOptions(
+            delimiter=self._source.delimiter,
+            quote_char='"' if has_quotes else False,
+            newlines_in_values=has_quotes,
+        )
         if data.startswith(BYTE_ORDER_MARK):  # pyarrow would drop it; it passes over the blank line
             data = b"\n" + data
         return pcsv.read_csv(pa.BufferReader(data), read, parse, how)

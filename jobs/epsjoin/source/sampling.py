@@ -16,6 +16,7 @@ from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source.batches import Batch, open_batches
+from epsjoin.source.guess_delimiter import choose_delimiter
 from epsjoin.source.records import format_of
 
 MAX_BAD = 200_000
@@ -54,6 +55,7 @@ def sample_files(
     largest: Sequence[float] | None = None,
     lists: Mapping[str, int] | None = None,
     has_direction: bool = False,
+    delimiter: str | None = None,
 ) -> FileSample:
     """Read all files and keep up to ``n_sample`` of their points.
 
@@ -67,11 +69,12 @@ def sample_files(
     lists : of those of the columns that hold lists of numbers, how many each list has; they stand in
         ``columns`` once for each of these.
     has_direction : whether points are vectors for the cosine; one without a direction is bad.
+    delimiter : what separates the fields of CSV; by default it is guessed of each file where it is certain.
 
     Raises
     ------
     ArgumentError
-        A file does not exist, or its name has another end.
+        A file does not exist, or its name has another end; or there is a delimiter, and it is no CSV.
     DataRefusedError
         A file cannot be read to its end, lacks a column or has it twice, more than ``MAX_BAD`` rows are bad
         before one is a point, or a file exceeds a limit of
@@ -88,7 +91,7 @@ def sample_files(
     n_rows = n_left_out = n_bad = 0
     first_bad = ""
     metric = "cosine" if has_direction else "euclidean"
-    read = _read(files, columns, largest or [math.inf] * len(columns), lists or {}, metric)
+    read = _read(files, columns, largest or [math.inf] * len(columns), lists or {}, metric, delimiter)
     for file, numbered_by, batch in read:
         if batch.refused and not n_bad:
             first_bad = f"{file}: {numbered_by} {batch.refused[0].line}: {batch.refused[0].reason}"
@@ -123,6 +126,7 @@ def _read(
     largest: Sequence[float],
     lists: Mapping[str, int],
     metric: str,
+    delimiter: str | None,
 ) -> Iterator[tuple[Path, str, Batch]]:
     # the columns of a contract have names that need no quotes; those of a file may be anything
     names = tuple(f"axis_{i}" for i in range(len(columns)))
@@ -140,8 +144,9 @@ def _read(
     )
     source = SourceContract("estimate", "", "", typed, coordinates=names, optional=names, metric=metric)
     for file in files:
-        of_format = replace(source, format=format_of(file))
+        format_ = format_of(file)
         try:
+            of_format = replace(source, format=format_, delimiter=choose_delimiter(file, format_, delimiter))
             with file.open("rb") as stream:
                 for batch in open_batches(stream, str(file), of_format, may_be_empty=True):
                     yield file, of_format.numbered_by, batch

@@ -131,24 +131,28 @@ def _read_chunks(read_at: ReadAt, begin: int, end: int) -> Iterator[_Chunk]:
             yield _Chunk(data, n_before, n_before + n, place - n_before)
 
 
-def survey(read_at: ReadAt, begin: int, end: int, format_: str) -> Survey:
+def survey(read_at: ReadAt, begin: int, end: int, delimiter: str | None) -> Survey:
     """Survey the bytes of a file from ``begin`` to ``end``; one beside them on either side is looked at, too.
 
-    A line end of JSON lines is never within quotes, so they are not looked for.
+    Parameters
+    ----------
+    delimiter : of CSV: what stands between two fields; ``None``: the file is of JSON lines. A line end of
+        theirs is never within quotes, so they are not looked for.
     """
     n_quotes = n_lines = 0
     is_plain = [True, True]
     firsts: list[tuple[int, int] | None] = [None, None]
     for chunk in _read_chunks(read_at, begin, end):
         quotes = np.empty(0, np.int64)
-        if format_ == "csv":
+        if delimiter is not None:
             if chunk.is_odd():
                 is_plain = [False, False]
             if chunk.has(b'"'):
                 quotes = chunk.find(_QUOTE)
         for case in (0, 1):
             within = (case + n_quotes) % 2 == 1
-            is_plain[case] = is_plain[case] and are_at_ends(chunk.signs, quotes, within)
+            if delimiter is not None:
+                is_plain[case] = is_plain[case] and are_at_ends(chunk.signs, quotes, within, delimiter)
             if is_plain[case] and firsts[case] is None and (first := chunk.find_line_end(quotes, within)):
                 firsts[case] = first[0], n_lines + first[1]
         n_quotes += len(quotes)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source import bounds
+from epsjoin.source.delimiters import Header
 
 
 class UntypedRecord(NamedTuple):
@@ -49,14 +50,6 @@ class Block:
     read_again: Callable[[NDArray[np.int64]], Iterator[UntypedRecord]]
 
 
-def other_separator(names: Sequence[str]) -> str:
-    """Say what separates the fields of a CSV file with these columns, if it is no comma; else empty."""
-    for sign, words in ((";", "';'"), ("\t", "tabs"), ("|", "'|'")):
-        if len(names) == 1 and sign in names[0]:
-            return f"; its fields seem to be separated by {words}, and must be by commas"
-    return ""
-
-
 class FoundColumns:
     """The columns that a file has, as far as it has been read.
 
@@ -84,29 +77,30 @@ class FoundColumns:
                 "together"
             )
 
-    def _remedy(self, missing: Sequence[str]) -> str:
-        """Say what separates the fields of CSV where the missing columns are in the one that there is.
+    def _remedy(self, missing: Sequence[str], header: Header | None) -> str:
+        """Say what separates the fields of CSV where that makes missing columns of its header.
 
         Or that the file has another encoding, in which every second byte of such names is 0.
         """
         if "\x00" in "".join(self.names):
             return "; it seems to be UTF-16 or UTF-32: store it as UTF-8"
-        is_text = self._file.removesuffix(".gz").endswith(".csv")
-        said = other_separator(self.names) if is_text else ""
-        return said if said and all(name in self.names[0] for name in missing) else ""
+        return header.remedy(missing) if header else ""
 
-    def require_all(self, source: SourceContract) -> None:
+    def require_all(self, source: SourceContract, header: Header | None = None) -> None:
         """Refuse the file unless it has each column of the contract exactly once; see :meth:`require`."""
         optional = {c.in_file for c in source.columns if not c.required and c.name not in source.coordinates}
-        self.require([column.in_file for column in source.columns], optional=optional)
+        self.require([column.in_file for column in source.columns], optional=optional, header=header)
 
-    def require(self, wanted: Sequence[str], *, optional: Container[str] = ()) -> None:
+    def require(
+        self, wanted: Sequence[str], *, optional: Container[str] = (), header: Header | None = None
+    ) -> None:
         """Refuse the file unless it has each wanted column exactly once.
 
         Parameters
         ----------
         wanted : names in the file.
         optional : those of them that may be empty.
+        header : of CSV: where the names come from.
 
         Raises
         ------
@@ -120,7 +114,7 @@ class FoundColumns:
             raise DataRefusedError(
                 f"{self._file}: {'columns' if missing[1:] else 'column'} {', '.join(map(repr, missing))} "
                 f"{'are' if missing[1:] else 'is'} missing; "
-                f"the file has {', '.join(self.names) or 'none'}{self._remedy(missing) or advice}"
+                f"the file has {', '.join(self.names) or 'none'}{self._remedy(missing, header) or advice}"
             )
         for name in wanted:
             if self.names.count(name) > 1:

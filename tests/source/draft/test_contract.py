@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -114,13 +115,19 @@ def test_draft__gives_every_column_a_name_that_a_contract_can_have(tmp_path: Pat
             "semicolons.csv",
             b"id;x;y\n1;1,5;2,5\n",
             DataRefusedError,
-            "no record.*; its fields seem to be separated by ';', and must be by commas",
+            "key id, so .*; 'x' has numbers with a comma in them as texts; with a decimal point .*; 'y' has",
         ),
         (
-            "tabs.csv",
-            b"id\tx\n1\t2\n",
+            "nothing.csv",
+            b"id;x;y\n",
             DataRefusedError,
-            "no column holds numbers.*; its fields seem to be separated by tabs, and must be by commas",
+            "it has no record$",
+        ),
+        (
+            "ragged.csv",
+            b"id\tx\n1\t2\n1\t2\t3\n",
+            DataRefusedError,
+            "no column holds numbers.*; its fields seem to be separated by tabs, and the delimiter is ','",
         ),
         (
             "documents.json",
@@ -175,6 +182,52 @@ def test_draft__refuses_a_parquet_file_of_endless_rows(
     monkeypatch.setattr(bounds, "MAX_EXPANSION", 20)
     with pytest.raises(DataRefusedError, match=r"bytes become 800,000 or more, over \d+ times"):
         draft(tmp_path / "a.parquet", "a")
+
+
+@pytest.mark.parametrize("ending", [".csv", ".csv.gz"])
+@pytest.mark.parametrize("delimiter", [";", "\t", "|"])
+def test_draft__has_the_delimiter_that_the_first_records_show(
+    tmp_path: Path, delimiter: str, ending: str
+) -> None:
+    rows = [f'{i},{i % 7}.5,"a{delimiter}b"' for i in range(300)]
+    data = "\n".join(["id,x,name", *rows, ""]).replace(",", delimiter).encode()
+    file = tmp_path / f"a{ending}"
+    file.write_bytes(gzip.compress(data) if ending.endswith("gz") else data)
+    source, text = drafted(file, tmp_path)
+    assert source.delimiter == delimiter
+    assert (source.key, source.coordinates) == (("id",), ("x",))
+    said = "a tab" if delimiter == "\t" else f"'{delimiter}'"
+    assert text.splitlines()[:2] == [
+        "# Drafted from 300 rows. Check what was guessed:",
+        f"# - delimiter: {said}",
+    ]
+    assert reasons(file, source) == []
+    by_commas = tmp_path / "commas.csv"
+    by_commas.write_bytes(data.replace(delimiter.encode(), b","))
+    other, told = drafted(by_commas, tmp_path)
+    assert replace(other, path=source.path, delimiter=delimiter) == source
+    assert "- delimiter" not in told
+    assert "property: delimiter" not in told
+
+
+def test_draft__names_a_column_of_numbers_with_commas_beside_coordinates(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id;x;y;z\n1;0.5;-1,5;a,b\n2;0.5;2;1,5\n")
+    _, text = drafted(tmp_path / "a.csv", tmp_path)
+    assert "# - y has numbers with a comma in them as texts; with a decimal point they could be" in text
+    assert "# - z" not in text
+
+
+def test_draft__takes_the_delimiter_that_it_is_given(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("id;x\n" + "".join(f"{i};0.5\n" for i in range(200)) + "1;2;3\n")
+    assert draft(file, "mine") == draft(file, "mine", ";")
+    file.write_text("id;x\n1;2;3\n" + "".join(f"{i};0.5\n" for i in range(200)))
+    with pytest.raises(DataRefusedError, match="separated by ';', and the delimiter is ','"):
+        draft(file, "mine")
+    assert "# - of these rows, points: 200, left out: 0, bad: 1" in draft(file, "mine", ";")
+    (tmp_path / "a.jsonl").write_text('{"id": 1, "x": 0.5}\n')
+    with pytest.raises(ArgumentError, match="--delimiter is for CSV"):
+        draft(tmp_path / "a.jsonl", "mine", ";")
 
 
 def test_draft__counts_the_lines_that_cannot_be_split_too(tmp_path: Path) -> None:

@@ -60,15 +60,17 @@ def tables(draw: st.DrawFn) -> dict[str, list[Any]]:
 
 @pytest.mark.parametrize("format_", ["csv", "jsonl", "parquet"])
 @examples(100)
-@given(table=tables())
-def test_draft__is_taken_by_ingest_row_for_row_as_it_says(format_: str, table: dict[str, list[Any]]) -> None:
+@given(table=tables(), delimiter=st.sampled_from([",", ";", "\t", "|"]))
+def test_draft__is_taken_by_ingest_row_for_row_as_it_says(
+    format_: str, table: dict[str, list[Any]], delimiter: str
+) -> None:
     """Whatever the file holds: what the draft says of its rows is what becomes of them."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, f"t.{format_}")
         rows = [dict(zip(table, row, strict=True)) for row in zip(*table.values(), strict=True)]
         if format_ == "csv":
             with file.open("w", newline="", encoding="utf-8") as handle:
-                writer = csv.writer(handle)
+                writer = csv.writer(handle, delimiter=delimiter)
                 writer.writerows(
                     [list(table), *([str(v) if v is not None else "" for v in row.values()] for row in rows)]
                 )

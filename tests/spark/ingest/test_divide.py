@@ -93,6 +93,47 @@ def test_ingest__writes_the_points_of_one_large_file_by_several_tasks(
     assert len(slices.files_of(job.lake, Slice("points", RUN))) == 4
 
 
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+def test_ingest__reads_a_large_file_by_another_delimiter_in_sections(
+    make_job: JobMaker, tmp_path: Path, delimiter: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By commas some of its quotes are at no end of a field, so that one task would have to read it."""
+    job = make_job(COLUMNS, delimiter=delimiter, max_quarantine_share=0.9)
+    bad = ["7000,0@5,a", "7003,0,a,b"]
+    more = "".join(f'{i},0.5,"a ""b""\n, c"\n' for i in range(9000, 9200))
+    text = "".join([GOOD, *(f"{line}\n" for line in bad), more])
+    for old, new in ((",", delimiter), ("@", ",")):
+        text = text.replace(old, new)
+        bad = [line.replace(old, new) for line in bad]
+    (tmp_path / "snapshot.csv").write_text(text)
+    items = seen_items(monkeypatch)
+    assert ingest.run(job)["rows_ok"] == 400
+    assert [file.section.number for file in items[0]] == [0, 1, 2]
+    names = {row["name"] for row in slices.read_slice(job.lake, Slice("points", RUN)).to_pylist()}
+    assert names == {f'a "b"\n{delimiter} c'}
+    quarantine = slices.read_slice(job.lake, Slice("quarantine", RUN)).to_pylist()
+    assert sorted((row["line"], row["reason"], row["raw"]) for row in quarantine) == [
+        (402, "x: not a number: '0,5'", bad[0]),
+        (403, "not as many fields as the header has: '4, not 3'", bad[1]),
+    ]
+
+
+def test_ingest__refuses_a_header_by_another_delimiter_and_keeps_it(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    job = make_job(COLUMNS, delimiter=";")
+    (tmp_path / "snapshot.csv").write_text(GOOD)
+    with pytest.raises(DataRefusedError, match="separated by ',', and the delimiter is ';'"):
+        ingest.run(job)
+    (row,) = slices.read_slice(job.lake, Slice("quarantine", RUN)).to_pylist()
+    assert row["raw"] == "id,x,name"
+    (tmp_path / "snapshot.csv").write_text("id;x\n1;0\n")
+    with pytest.raises(DataRefusedError, match="column 'name' is missing; the file has id, x"):
+        ingest.run(job)
+    (row,) = slices.read_slice(job.lake, Slice("quarantine", RUN)).to_pylist()
+    assert row["raw"] == "id;x"
+
+
 @pytest.mark.parametrize("ending", ["", ".gz"])
 def test_ingest__reads_what_cannot_be_divided_by_one_task(
     make_job: JobMaker, tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch

@@ -12,8 +12,9 @@ import yaml
 
 from epsjoin.console import counted
 from epsjoin.contracts.load_source import load_source
-from epsjoin.contracts.sources import SourceContract
+from epsjoin.contracts.sources import COMMA, SourceContract
 from epsjoin.errors import DataRefusedError
+from epsjoin.source.delimiters import describe
 from epsjoin.source.draft.guess import FileGuess, guess_file, try_contract
 from epsjoin.source.draft.guess_column import Guess
 from epsjoin.source.draft.path import snapshots_of
@@ -21,6 +22,7 @@ from epsjoin.source.draft.roles import (
     BAD_FRACTION,
     MAX_PLACE,
     TEXT_OF_LISTS,
+    TEXT_WITH_COMMAS,
     key_of,
     roles_of,
     why_no_coordinates,
@@ -30,7 +32,7 @@ from epsjoin.source.records import Record, format_of
 from epsjoin.source.values import kind_of
 
 
-def draft(file: Path, name: str) -> str:
+def draft(file: Path, name: str, delimiter: str | None = None) -> str:
     """Draft a data set's contract, as YAML that :func:`epsjoin.contracts.load_source.load_source` reads.
 
     These are guessed from the first records, read as ``ingest`` reads them: the types; the key, by its name
@@ -42,16 +44,18 @@ def draft(file: Path, name: str) -> str:
     ----------
     file : one snapshot; a date in its name, or else in its folder's, becomes ``{date}`` in the path.
     name : name of the data set.
+    delimiter : of CSV: what separates the fields; by default it is guessed where it is certain.
 
     Raises
     ------
     ArgumentError
-        There is no such file; its format is unknown; the name is not allowed for a data set.
+        There is no such file; its format is unknown; the name is not allowed for a data set, or the delimiter
+        for a file.
     DataRefusedError
         The file cannot be read or exceeds a bound; no column could be a coordinate.
     """
     format_ = format_of(file)
-    found = guess_file(file, format_)
+    found = guess_file(file, format_, delimiter)
     columns = {guess.name: guess for guess in found.columns if not guess.unusable}
     key = key_of(columns)
     roles, doubts = roles_of(columns, key)
@@ -59,7 +63,7 @@ def draft(file: Path, name: str) -> str:
     if not roles:
         raise DataRefusedError(f"{file}: {why_no_coordinates(found, key)}{found.separated}")
     path, interval, why_interval = snapshots_of(file)
-    body = _contract(name, columns, key, roles, path, format_, interval)
+    body = _contract(name, columns, key, roles, path, format_, found.delimiter, interval)
     text = yaml.safe_dump(body, sort_keys=False, width=110, allow_unicode=True)
     with tempfile.TemporaryDirectory() as scratch:
         Path(scratch, f"{name}.odcs.yaml").write_text(text, encoding="utf-8")
@@ -68,6 +72,8 @@ def draft(file: Path, name: str) -> str:
     rows = counted(len(tried), "row")
     drafted_from = f"the first {rows}; the file has more" if has_more else rows
     lines = [f"Drafted from {drafted_from}. Check what was guessed:"]
+    if found.delimiter != COMMA:
+        lines.append(f"- delimiter: {describe(found.delimiter)}")
     lines.append(f"- key: {', '.join(source.key) or why_no_key(columns, found.n_records)}")
     if source.key and has_more:
         lines[-1] += ", by these rows; a later one may have one of its values again"
@@ -89,10 +95,11 @@ def _contract(
     roles: Mapping[str, str],
     path: str,
     format_: str,
+    delimiter: str,
     interval: str,
 ) -> dict[str, Any]:
     properties = [_property(guess, guess.name == key, roles.get(guess.name)) for guess in columns.values()]
-    custom = _custom_properties(columns, roles, interval)
+    custom = _custom_properties(columns, roles, delimiter, interval)
     return {
         "apiVersion": "v3.1.0",
         "kind": "DataContract",
@@ -128,7 +135,7 @@ def _property(guess: Guess, is_key: bool, role: str | None) -> dict[str, Any]:
 
 
 def _custom_properties(
-    columns: Mapping[str, Guess], roles: Mapping[str, str], interval: str
+    columns: Mapping[str, Guess], roles: Mapping[str, str], delimiter: str, interval: str
 ) -> dict[str, Any]:
     """What the contract says beyond the standard: how records are compared, and which are bad."""
     is_map = "latitude" in roles.values() and len(roles) == 2
@@ -139,6 +146,7 @@ def _custom_properties(
         "metric": "haversine" if is_map else "cosine" if has_lists else "euclidean",
         **({"unit": "km"} if is_map else {}),
         **({"missing_values": markers} if markers else {}),
+        **({"delimiter": delimiter} if delimiter != COMMA else {}),
         "max_quarantine_share": BAD_FRACTION,
         "defaults": {"min_pts": 5, "neighbours": 5},
     }
@@ -167,6 +175,8 @@ def _describe_columns(found: FileGuess, roles: Mapping[str, str]) -> Iterator[st
             yield f"{guess.given} has dates as {forms}: {how}"
         if guess.is_text_of_lists:
             yield f"{guess.given} {TEXT_OF_LISTS}"
+        if guess.has_commas:
+            yield f"{guess.given} {TEXT_WITH_COMMAS}"
         if guess.markers:
             verb = "stand" if guess.markers[1:] else "stands"
             yield f"{guess.given}: {', '.join(guess.markers)} {verb} for no value (missing_values)"

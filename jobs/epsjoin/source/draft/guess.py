@@ -14,11 +14,13 @@ from typing import Any
 from epsjoin.contracts.names import COLUMN_NAME
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.source_columns import RESERVED, is_plain
-from epsjoin.contracts.sources import SourceContract
+from epsjoin.contracts.sources import COMMA, SourceContract
 from epsjoin.errors import DataRefusedError
+from epsjoin.source.delimiters import Header
 from epsjoin.source.draft.guess_column import ColumnValues, Guess
+from epsjoin.source.guess_delimiter import choose_delimiter
 from epsjoin.source.records import FORMATS, Record, key_id, open_records
-from epsjoin.source.untyped import FoundColumns, other_separator
+from epsjoin.source.untyped import FoundColumns
 
 MAX_ROWS = 100_000
 """Maximum number of records that are looked at; a file may have more."""
@@ -38,29 +40,35 @@ class FileGuess:
     ----------
     columns : its columns, in its order.
     n_records : records that were looked at.
-    separated : what seems to separate its fields, if it is no comma; see :func:`other_separator`.
+    delimiter : of CSV: what it was split by.
+    separated : what seems to separate its fields instead; see
+        :meth:`epsjoin.source.delimiters.Header.remedy`.
     """
 
     columns: tuple[Guess, ...]
     n_records: int
+    delimiter: str = COMMA
     separated: str = ""
 
 
-def guess_file(file: Path, format_: str) -> FileGuess:
+def guess_file(file: Path, format_: str, delimiter: str | None = None) -> FileGuess:
     """Look at the first records of a file.
 
     Parameters
     ----------
     file, format_ : the file, and its format in the words of a contract.
+    delimiter : of CSV: what separates its fields; by default it is guessed.
 
     Raises
     ------
+    ArgumentError
+        The delimiter is none.
     DataRefusedError
         The file cannot be read, exceeds a bound, has no record or no header, or has another format.
     """
-    source = replace(_ANY, format=format_)
     try:
-        return _look(file, source)
+        found = choose_delimiter(file, format_, delimiter)
+        return _look(file, replace(_ANY, format=format_, delimiter=found))
     except (OSError, EOFError, zlib.error) as error:
         raise DataRefusedError(f"{file}: cannot be read: {error}") from error
 
@@ -72,7 +80,9 @@ def _look(file: Path, source: SourceContract) -> FileGuess:
     is_text = source.format == "csv"
     seen = {name: ColumnValues(is_text) for name in once}
     n_records = 0
-    separated = other_separator(names) if is_text else ""
+    # a header of several names was split as it should be
+    header = Header(names[0], source.delimiter) if is_text and len(names) == 1 else None
+    separated = header.remedy() if header else ""
     for fields in islice(_fields(file, replace(source, columns=columns), separated), MAX_ROWS):
         n_records += 1
         for name, value in zip(once, fields, strict=True):
@@ -82,7 +92,7 @@ def _look(file: Path, source: SourceContract) -> FileGuess:
         guesses[name] = Guess(name, unusable="its name occurs more than once")
     in_order = tuple(guesses[name] for name in dict.fromkeys(names))
     _name_columns(in_order)
-    return FileGuess(in_order, n_records, separated)
+    return FileGuess(in_order, n_records, source.delimiter, separated)
 
 
 def try_contract(file: Path, source: SourceContract) -> tuple[list[Record], bool]:

@@ -30,6 +30,9 @@ MAX_ODD = 0.01
 _LIST_OF_NUMBERS = re.compile(r"\[\s*[-+]?[.\d]+[eE\d+-]*[,\s]")
 """Matches the beginning of a text that is a list whose first item is a number."""
 
+_WITH_COMMA = re.compile(r"[+-]?\d+(,\d+)+")
+"""Matches a text that is a number, except for commas in it."""
+
 _TYPES = ("integer", "number", "boolean", "date", "timestamp")
 """Types other than string, each before those that it is a special case of."""
 
@@ -61,6 +64,7 @@ class Guess:
     unusable : why it cannot be a column of a contract; empty if it can.
     n_items : of a column of lists of numbers: the length that they have; else 0.
     is_text_of_lists : whether its texts look like lists of numbers.
+    has_commas : whether its texts look like numbers with a decimal comma.
     forms : of texts that are dates, though not as ISO 8601 writes them: the forms that all of them have.
         Where that is one form, the type is date; where several are possible, string.
     """
@@ -79,6 +83,7 @@ class Guess:
     unusable: str = ""
     n_items: int = 0
     is_text_of_lists: bool = False
+    has_commas: bool = False
     forms: tuple[str, ...] = ()
 
 
@@ -202,7 +207,9 @@ class ColumnValues:
             self._count_markers(guess)
         else:
             guess.n_missing -= kinds["blank"]
-        guess.is_text_of_lists = bool(_LIST_OF_NUMBERS.match(self._examples.get("string", "")))
+        example = self._examples.get("string", "")
+        guess.is_text_of_lists = bool(_LIST_OF_NUMBERS.match(example))
+        guess.has_commas = bool(_WITH_COMMA.fullmatch(example.strip()))
 
     def _conclude_lists(self, guess: Guess) -> Guess:
         """What a column with lists of numbers is: they must be of one length, but for a few."""

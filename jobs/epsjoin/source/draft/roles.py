@@ -16,6 +16,8 @@ stand beside it."""
 
 TEXT_OF_LISTS = "has lists of numbers as texts; in files of json or parquet they could be the coordinates"
 
+TEXT_WITH_COMMAS = "has numbers with a comma in them as texts; with a decimal point they could be coordinates"
+
 BAD_FRACTION = 0.01
 """The fraction of bad rows that a draft allows."""
 
@@ -117,7 +119,8 @@ def why_no_coordinates(found: FileGuess, key: str | None) -> str:
             f"{guess.name!r} is left out: {guess.unusable}" for guess in found.columns if guess.unusable
         )
         texts = (f"{guess.name!r} {TEXT_OF_LISTS}" for guess in found.columns if guess.is_text_of_lists)
-        more = "; ".join(filter(None, (left_out, *texts)))
+        commas = (f"{guess.name!r} {TEXT_WITH_COMMAS}" for guess in found.columns if guess.has_commas)
+        more = "; ".join(filter(None, (left_out, *texts, *commas)))
         return f"no column holds numbers{of}, so none can be a coordinate{'; ' * bool(more)}{more}"
     why = "; ".join(f"{guess.name!r}: {guess.unusable or 'beyond 2**53'}" for guess in numbers[:3])
     return f"columns hold numbers, but none of them can be a coordinate ({why}); rename them in the file"

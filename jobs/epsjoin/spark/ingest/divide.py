@@ -44,8 +44,9 @@ def divide(
         for index, state in states.items()
         if (n := state.size // range_bytes) > 1
     }
+    delimiter = source.delimiter if source.format == "csv" else None
     items = [
-        (files[index].name, files[index].uri, begin, end, source.format)
+        (files[index].name, files[index].uri, begin, end, delimiter)
         for index, bounds in ranges.items()
         for begin, end in itertools.pairwise(bounds)
     ]
@@ -62,10 +63,10 @@ def divide(
     return divided
 
 
-def _survey(item: tuple[str, str, int, int, str]) -> Iterator[pa.RecordBatch]:
-    name, uri, begin, end, format_ = item
+def _survey(item: tuple[str, str, int, int, str | None]) -> Iterator[pa.RecordBatch]:
+    name, uri, begin, end, delimiter = item
     with open_source(name, uri) as (handle,):
-        found = survey(lambda n, place: bytes(handle.read_at(n, place)), begin, end, format_)
+        found = survey(lambda n, place: bytes(handle.read_at(n, place)), begin, end, delimiter)
     yield pa.record_batch({"survey": pa.array([json.dumps(found)])})
 
 

@@ -164,7 +164,8 @@ def read_file(file: SourceFile, into: Writer, aside: Ints | None = NOBODY) -> It
     if section and state_of(file) != file.state:
         refused = f"{file.name}: the file changed while it was read; run ingest again"
     if refused is not None and not section:
-        into.refuse([{"source": file.name, "line": None, "reason": refused, "raw": ",".join(columns)}])
+        raw = into.source.delimiter.join(columns)
+        into.refuse([{"source": file.name, "line": None, "reason": refused, "raw": raw}])
         into.report.refused.append(refused)
     digest = stored.sha256.hexdigest() if is_digested else ""
     number = section.number if section else None
