@@ -38,13 +38,15 @@ SHAPE = st.fixed_dictionaries(
         "bom": st.booleans(),
         "gzip": st.booleans(),
         "reverse": st.booleans(),
+        "delimiter": st.sampled_from([",", ",", ";", "\t", "|"]),
     }
 )
 
 
 def write_csv(path: Path, rows: list[tuple[tuple[str, str], tuple[str, str]]], shape: dict[str, Any]) -> Path:
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator=shape["end"], quoting=csv.QUOTE_ALL)
+    end, delimiter = shape["end"], shape["delimiter"]
+    writer = csv.writer(text, lineterminator=end, delimiter=delimiter, quoting=csv.QUOTE_ALL)
     writer.writerow(["a", "b", "x", "y"])
     writer.writerows([*key, *rest] for key, rest in (rows[::-1] if shape["reverse"] else rows))
     data = (b"\xef\xbb\xbf" if shape["bom"] else b"") + text.getvalue().encode()
@@ -97,6 +99,18 @@ def test_snapshot_diff__shows_rows_columns_and_values(tmp_path: Path) -> None:
         }
     ]
     assert (found.n_same, found.only_old, found.only_new) == (1, [], ["more"])
+
+
+def test_snapshot_diff__reads_each_file_by_the_delimiter_that_is_certain(tmp_path: Path) -> None:
+    old, new = tmp_path / "old.csv", tmp_path / "new.csv"
+    old.write_text("id;name;x\n1;a,b;0.5\n2;b;1.5\n")
+    new.write_text("id\tname\tx\n1\ta,b\t0.5\n2\tb\t1.75\n")
+    found = snapshot_diff(old, new, key="id")
+    assert [row["id"] for row in found.updated.to_pylist()] == ["2"]
+    assert found.n_same == 1
+    new.write_text("id;name;x\n1;a;2;3\n2;b;1.5\n")
+    with pytest.raises(ArgumentError, match="id;name;x"):
+        snapshot_diff(old, new, key="id")
 
 
 def test_snapshot_diff__of_a_broken_file_refuses_it(tmp_path: Path) -> None:

@@ -115,11 +115,12 @@ def snapshot_diff(
 
     Parameters
     ----------
-    old, new : paths of CSV files, JSON lines (both also with gzip) or Parquet files, or Arrow tables. The
-        values of CSV and JSON are compared as texts, in which an empty field of CSV is no value; a difference
-        between two texts of one value is no change but counted as reformatted. Where the types of a column
-        differ between the snapshots, numbers are compared as numbers, times and durations in the finer of two
-        units, and others as texts; so are decimals of more than 15 digits beside floats.
+    old, new : paths of CSV files, JSON lines (both also with gzip) or Parquet files, or Arrow tables. CSV
+        is split at semicolons, tabs or ``|`` where the first records allow nothing else, otherwise at commas.
+        The values of CSV and JSON are compared as texts, in which an empty field of CSV is no value; a
+        difference between two texts of one value is no change but counted as reformatted. Where the types of
+        a column differ between the snapshots, numbers are compared as numbers, times and durations in the
+        finer of two units, and others as texts; so are decimals of more than 15 digits beside floats.
     key : name of the key column, or names; an empty sequence: there is none, and rows are compared as a
         whole, each as often as it occurs.
     columns : the other columns that are compared; by default all that both snapshots have.

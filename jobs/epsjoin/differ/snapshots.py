@@ -6,6 +6,7 @@ import itertools
 import json
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.kernels.arrays import Ints
 from epsjoin.source.batches import open_batches
 from epsjoin.source.csv_ import read_csv
+from epsjoin.source.guess_delimiter import choose_delimiter
 from epsjoin.source.json_ import read_json
 from epsjoin.source.records import format_of
 from epsjoin.source.untyped import FoundColumns
@@ -196,10 +198,10 @@ def _checked(snapshot: Snapshot) -> Snapshot:
 
 
 def _open_csv(path: Path, room: int) -> Snapshot:
-    found = FoundColumns(str(path))
+    found, delimiter = FoundColumns(str(path)), choose_delimiter(path, "csv")
     with path.open("rb") as stream:
-        next(read_csv(stream, str(path), _contract("csv", ()), found), None)
-    source = _contract("csv", found.names)
+        next(read_csv(stream, str(path), replace(_contract("csv", ()), delimiter=delimiter), found), None)
+    source = replace(_contract("csv", found.names), delimiter=delimiter)
 
     def read() -> Iterator[pa.RecordBatch]:
         with path.open("rb") as stream:
