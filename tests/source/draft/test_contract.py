@@ -124,6 +124,12 @@ def test_draft__gives_every_column_a_name_that_a_contract_can_have(tmp_path: Pat
             "it has no record$",
         ),
         (
+            "quoted.csv",
+            b'"id";"x"\n1;2\n1;2;3\n',
+            DataRefusedError,
+            "the header is not CSV: .*; its fields seem to be separated by ';', and the delimiter is ','",
+        ),
+        (
             "ragged.csv",
             b"id\tx\n1\t2\n1\t2\t3\n",
             DataRefusedError,
