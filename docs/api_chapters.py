@@ -58,6 +58,7 @@ CHAPTERS = (
         (
             *("dbscan", "dbscan_pairs", "Dbscan", "predict_clusters", "update_clusters", "NOISE"),
             *("hdbscan", "Hdbscan", "SpanningTree", "Lambdas", "predict_hdbscan", "Predicted"),
+            *("describe_clusters", "Described"),
             *("k_distance", "lof", "Lof", "db_outliers", "KNearest"),
             *("sklearn.DBSCAN", "sklearn.HDBSCAN", "sklearn.LocalOutlierFactor"),
             *("sklearn.RadiusNeighborsTransformer", "sklearn.KNeighborsTransformer"),

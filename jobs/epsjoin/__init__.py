@@ -39,6 +39,8 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.bestmatch.watermarks import Within as Within
     from epsjoin.local.cluster.batches import Dbscan as Dbscan
     from epsjoin.local.cluster.dbscan import dbscan as dbscan
+    from epsjoin.local.cluster.describe import Described as Described
+    from epsjoin.local.cluster.describe import describe_clusters as describe_clusters
     from epsjoin.local.cluster.hdbscan import Hdbscan as Hdbscan
     from epsjoin.local.cluster.hdbscan import Lambdas as Lambdas
     from epsjoin.local.cluster.hdbscan import hdbscan as hdbscan
@@ -129,6 +131,7 @@ _HOMES = {
     "local.bestmatch.watermarks": "Punctuated ReadAhead Sorted Within",
     "local.cluster.batches": "Dbscan",
     "local.cluster.dbscan": "dbscan",
+    "local.cluster.describe": "Described describe_clusters",
     "local.cluster.hdbscan": "Hdbscan Lambdas hdbscan",
     "local.cluster.of_pairs": "dbscan_pairs",
     "local.cluster.predict": "predict_clusters",

@@ -55,17 +55,51 @@ def _largest_first(values: Floats) -> Floats:
     return negative
 
 
-def robust_spread(points: Floats) -> tuple[Floats, Floats]:
+def robust_spread(points: Floats, turn: float = 0.0) -> tuple[Floats, Floats]:
     """Compute the median and the spread (median absolute deviation x 1.4826) of every dimension.
 
     Parameters
     ----------
     points : (n, d) float64; both are 0 where n is.
+    turn : full turn of the second dimension where it is a longitude, see :func:`cut_longitudes`; else 0.
     """
     if not len(points):
         return np.zeros(points.shape[1]), np.zeros(points.shape[1])
+    points = cut_longitudes(points, turn)
     centre = np.median(points, axis=0)
     return centre, MAD_SCALE * np.median(np.abs(points - centre), axis=0)
+
+
+def cut_longitudes(points: Floats, turn: float) -> Floats:
+    """Cut the circle of longitudes where the widest gap of each set of points is, for medians of them.
+
+    Parameters
+    ----------
+    points : (..., n, d) float64, sets of n points, n at least 1; not modified.
+    turn : full turn of the second dimension where it is a longitude; 0: nothing is cut.
+    """
+    if not turn:
+        return points
+    points, half = points.copy(), turn / 2.0
+    longitudes = (points[..., 1] + half) % turn - half
+    is_beyond = longitudes > np.expand_dims(widest_gaps(longitudes, turn), -1)
+    points[..., 1] = np.where(is_beyond, longitudes - turn, longitudes)
+    return points
+
+
+def turn_to(points: Floats, centre: Floats, turn: float) -> Floats:
+    """Turn longitudes so that they differ from that of the centre by the shorter way round.
+
+    Parameters
+    ----------
+    points, centre : (n, d) and (d,) float64; not modified.
+    turn : full turn of the second dimension where it is a longitude; 0: nothing is turned.
+    """
+    if not turn:
+        return points
+    points, middle, half = points.copy(), centre[1], turn / 2.0
+    points[:, 1] = middle + (points[:, 1] - middle + half) % turn - half
+    return points
 
 
 def widest_gap(longitudes: Floats, turn: float = 360.0) -> float:
@@ -82,10 +116,16 @@ def widest_gap(longitudes: Floats, turn: float = 360.0) -> float:
         The longitude west of the widest gap, above which a turn is to be subtracted. Half a turn where a cut
         there is as good.
     """
-    values = np.unique(longitudes)
-    gaps = np.diff(values, append=values[0] + turn)
-    widest = int(gaps.argmax())
-    return turn / 2.0 if gaps[widest] < max(turn / 12.0, 2.0 * gaps[-1]) else float(values[widest])
+    return float(widest_gaps(longitudes, turn))
+
+
+def widest_gaps(longitudes: Floats, turn: float) -> Floats:
+    """Find where to cut the circle for each of some sets of longitudes, (..., n): see :func:`widest_gap`."""
+    values = np.sort(longitudes, axis=-1)
+    gaps = np.diff(values, axis=-1, append=values[..., :1] + turn)
+    widest = gaps.argmax(axis=-1, keepdims=True)
+    is_narrow = gaps.max(axis=-1) < np.maximum(turn / 12.0, 2.0 * gaps[..., -1])
+    return np.where(is_narrow, turn / 2.0, np.take_along_axis(values, widest, axis=-1)[..., 0])
 
 
 def deviating_dimensions(points: npt.ArrayLike, centre: npt.ArrayLike, spread: npt.ArrayLike) -> Deviations:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from epsjoin.errors import TableError
 from epsjoin.local.metric import Metric
-from epsjoin.local.neighbours.rank import deviating_dimensions, robust_spread, widest_gap
+from epsjoin.local.neighbours.rank import deviating_dimensions, robust_spread, turn_to
 
 MAX_EXPLAINED = 10_000
 """Number of the first ranks whose ``dimensions`` are said in words."""
@@ -53,7 +53,7 @@ def check_near(found: int, expected: int, are_candidates: bool = False) -> None:
 
 
 class Usual(NamedTuple):
-    """The usual values in each dimension and its name; they explain why a point is far out.
+    """The usual values in each dimension and its name: by them points and clusters are said to deviate.
 
     Parameters
     ----------
@@ -72,20 +72,13 @@ class Usual(NamedTuple):
     def of(cls, sample: NDArray[np.float64], names: Sequence[str], metric: Metric) -> Usual:
         """Tell what is usual from a sample of the points."""
         turn = metric.full_turn
-        if turn and len(sample):
-            sample = sample.copy()
-            sample[:, 1] = (sample[:, 1] + turn / 2.0) % turn - turn / 2.0
-            sample[sample[:, 1] > widest_gap(sample[:, 1], turn), 1] -= turn
-        return cls(*robust_spread(sample), tuple(names), turn)
+        return cls(*robust_spread(sample, turn), tuple(names), turn)
 
     def describe(self, points: NDArray[np.float64]) -> pa.Array:
         """Say in words in which dimensions each point deviates most: a column of strings."""
         if not len(points):
             return pa.array([], pa.string())
-        if self.turn:
-            points, middle, half = points.copy(), self.centre[1], self.turn / 2.0
-            points[:, 1] = middle + (points[:, 1] - middle + half) % self.turn - half
-        found = deviating_dimensions(points, self.centre, self.spread)
+        found = deviating_dimensions(turn_to(points, self.centre, self.turn), self.centre, self.spread)
         names = pa.array(self.names, pa.string())
         words = [
             pc.binary_join_element_wise(names.take(pa.array(axis)), _format_tenths(z), " ")
