@@ -208,9 +208,12 @@ class Findings(RunFindings):
     map_axes : names of x and y; the second is "" with a single coordinate.
     is_geographic : whether x and y are degrees of longitude and latitude.
     largest_clusters : the clusters that the page lists, the largest first: cluster_id, size, core, border,
-        centre (a number for each of the first coordinates), key and label (a few words, or ``None``) of the
-        core point with the smallest id, and called, by which all pictures call the cluster: the label of the
+        centre (a number for each of the first coordinates), dimensions (in words, those in which it deviates
+        most from all points; ``None`` of documents), key and label (a few words, or ``None``) of the core
+        point with the smallest id, and called, by which all pictures call the cluster: the label of the
         record that named it when it was born, or its name (``None`` where these are label and id above).
+    n_usual, n_of_cluster : maximum numbers of all points, and of points of a cluster, of which the medians
+        were taken that its dimensions are about; 0 of documents.
     cluster_sizes, cluster_size_counts : (s,) int64 each: the distinct cluster sizes, ascending, and how
         many clusters have each.
     outliers : the first rows of ``outliers`` by rank: rank, id, k_distance, lof, degree,
@@ -272,6 +275,8 @@ class Findings(RunFindings):
     comparison: Comparison | None
     guard: Sequence[Row]
     alike: Sequence[Row] = ()
+    n_usual: int = 0
+    n_of_cluster: int = 0
 
     def __post_init__(self) -> None:
         n = len(self.map_points)

@@ -115,6 +115,7 @@ def make_example() -> Findings:
             "core": int(((ids == number * 1000) & (roles == "core")).sum()),
             "border": int(((ids == number * 1000) & (roles == "border")).sum()),
             "centre": points[ids == number * 1000][:, ::-1].mean(axis=0).tolist(),
+            "dimensions": f"longitude_deg +{number}.3, latitude_deg -0.4",
             "key": [f"PL{number}"],
             "label": f"Place {number}",
         }
@@ -305,4 +306,6 @@ def make_example() -> Findings:
             },
         ],
         refusal="",
+        n_usual=20_000,
+        n_of_cluster=1000,
     )

@@ -66,7 +66,7 @@ def odd_runs(mapless: Findings) -> dict[str, Findings]:
         "long names": dataclasses.replace(
             mapless,
             **texts,
-            largest_clusters=[{**row, "label": long} for row in mapless.largest_clusters],
+            largest_clusters=[{**row, "label": long, "dimensions": long} for row in mapless.largest_clusters],
             outliers=[{**row, "name": words, long: long, "dimensions": long} for row in mapless.outliers],
             snapshots=[{**row, "source": long} for row in mapless.snapshots],
             unknown_columns=(long, words),

@@ -13,11 +13,26 @@ from tests.html_reader import Reader
 def test_page__lists_clusters_and_outliers(reader: Reader, example: Findings) -> None:
     row = example.largest_clusters[1]
     north, east = row["centre"]
-    assert f"PL1 Place 1 60 {row['core']} {row['border']} {north:.6g}, {east:.6g} 1000" in reader.words
+    apart = "longitude_deg +1.3, latitude_deg -0.4"
+    assert (
+        f"PL1 Place 1 60 {row['core']} {row['border']} {north:.6g}, {east:.6g} {apart} 1000" in reader.words
+    )
     near = "3.42 km: LYR ( Lyra ), 57 km: X1 ( – )"
     assert f"1 PEG Pegasus latitude_deg -4.2 {near} 61.2 km 17.2 1 power HIGH , id 96088" in reader.words
     assert "2 X2 – – – 2.01 km 3.22 5 power – , id 96089" in reader.words
     assert "is_noise" not in reader.words
+
+
+def test_page__says_of_which_points_the_medians_of_clusters_are(mapless: Findings) -> None:
+    text, sampled = Reader(page.render(mapless)).words, "Medians are those of random points:"
+    assert "what deviates : the coordinates in which the median of a cluster is furthest from" in text
+    assert sampled not in text
+    assert sampled not in sentences.deviations(dataclasses.replace(mapless, n_usual=mapless.n_points))
+    few = dataclasses.replace(mapless, n_usual=700, n_of_cluster=60)
+    both = f"{sampled} 700 of all points and at most 60 of each cluster."
+    assert both in Reader(page.render(few)).words
+    assert f"{sampled} 700 of all points." in sentences.deviations(dataclasses.replace(few, n_of_cluster=120))
+    assert f"{sampled} at most 119 of" in sentences.deviations(dataclasses.replace(mapless, n_of_cluster=119))
 
 
 def test_page__of_a_point_beside_equal_ones_has_an_infinite_factor(mapless: Findings) -> None:

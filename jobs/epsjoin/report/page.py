@@ -62,6 +62,7 @@ def render(findings: Findings, drawn: Mapping[str, Figure] | None = None) -> str
         coastlines=has_coastlines(findings),
         colours=figure.COLOURS,
         ties=sentences.ties(findings),
+        deviations=sentences.deviations(findings),
         record=_choose_columns(findings),
         gates=html.count_by_table(findings.quality),
         cost=costs.list_costs(findings),

@@ -160,6 +160,20 @@ def k_distances(findings: Findings) -> list[str]:
     return sentences
 
 
+def deviations(findings: Findings) -> str:
+    """Say what it means that clusters deviate, and of which points it is known where these are not all."""
+    sampled = []
+    if findings.n_usual < findings.n_points:
+        sampled.append(f"{words.count(findings.n_usual)} of all points")
+    if any(row["size"] > findings.n_of_cluster for row in findings.largest_clusters):
+        sampled.append(f"at most {words.count(findings.n_of_cluster)} of each cluster")
+    drawn = f" Medians are those of random points: {' and '.join(sampled)}." if sampled else ""
+    return (
+        "the coordinates in which the median of a cluster is furthest from the median of all points, in "
+        f"robust standard deviations of all points.{drawn}"
+    )
+
+
 def ties(findings: Findings) -> str:
     """Say which of the first outliers are ranked by nothing but their ids; empty if none of them is."""
     groups = {tuple(row["tied"]): row for row in findings.outliers if row.get("tied")}

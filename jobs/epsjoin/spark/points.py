@@ -104,7 +104,7 @@ class Points:
             return draw_sample(self.files.scan, self.reading, self.n, rows, seed)
         order = F.xxhash64(F.lit(seed), F.col("id"))
         some = self.frame.withColumn("_order", order)
-        bound = _bound_hashes(rows, self.n)
+        bound = bound_hashes(rows, self.n)
         if bound is not None:
             some = some.where(F.col("_order") < F.lit(bound))
         few = some.toArrow()  # little more than twice the rows of the sample, so it is sorted here
@@ -119,7 +119,7 @@ class Points:
         return reading.arrays(taken)
 
 
-def _bound_hashes(rows: int, n: int) -> int | None:
+def bound_hashes(rows: int, n: int) -> int | None:
     """A hash below which little more than a sample lies; ``None``: it takes all points.
 
     It is all but impossible that too few hashes lie below it.
@@ -135,7 +135,7 @@ def draw_sample(scan: Scan, reading: Reading, n: int, rows: int, seed: int) -> S
     ----------
     scan, reading, n : of the points.
     """
-    bound = _bound_hashes(rows, n)
+    bound = bound_hashes(rows, n)
 
     def draw(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -144,18 +144,18 @@ def draw_sample(scan: Scan, reading: Reading, n: int, rows: int, seed: int) -> S
             yield batch.select(["id", "point"])
 
     drawn = in_table(scan(["id", "point"], draw), parse_ddl(STORED))
-    return reading.arrays(drawn.take(_first_hashed(drawn["id"].to_numpy(), rows, seed)))
+    return reading.arrays(drawn.take(first_hashed(drawn["id"].to_numpy(), rows, seed)))
 
 
 def sample_of(ids: Ints, rows: int, seed: int) -> Ints:
     """Find where among all ids those of the sample of :meth:`Points.sample` are, in the order of the hash."""
-    bound = _bound_hashes(rows, len(ids))
+    bound = bound_hashes(rows, len(ids))
     if bound is None:
-        return _first_hashed(ids, rows, seed)
+        return first_hashed(ids, rows, seed)
     begins = range(0, len(ids), MAX_BATCH_ROWS)  # hashes of all ids would be several arrays as large
     of_block = (hash_ids(seed, ids[begin : begin + MAX_BATCH_ROWS]) < bound for begin in begins)
     some = np.flatnonzero(np.concatenate(list(of_block)))
-    return some[_first_hashed(ids[some], rows, seed)]
+    return some[first_hashed(ids[some], rows, seed)]
 
 
 def right_seed(seed: int) -> int:
@@ -167,7 +167,8 @@ def right_seed(seed: int) -> int:
     return ~seed
 
 
-def _first_hashed(ids: Ints, rows: int, seed: int) -> Ints:
+def first_hashed(ids: Ints, rows: int, seed: int) -> Ints:
+    """Find the rows of the ids with the smallest hashes, in the order of the hash."""
     return np.lexsort((ids, hash_ids(seed, ids)))[:rows]
 
 

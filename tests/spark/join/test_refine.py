@@ -239,6 +239,8 @@ def test_report__shows_two_documents_of_each_of_the_largest_clusters(done: Job, 
     largest = [row["cluster_id"] for row in found.largest_clusters[:5]]
     assert [pair["cluster_id"] for pair in found.alike] == largest
     assert {row["cluster_id"]: row["key"] for row in found.largest_clusters}.keys() >= set(largest)
+    assert {row["dimensions"] for row in found.largest_clusters} == {None}
+    assert (found.n_usual, found.n_of_cluster) == (0, 0)
     expected = expected_pairs(some_documents())
     for pair in found.alike:
         names = [pair[side]["key"][0] for side in ("left", "right")]

@@ -23,12 +23,16 @@ from epsjoin.report.page import render
 from epsjoin.report.publish import publish
 from epsjoin.spark import buckets, stored
 from epsjoin.spark.arrow import Task
+from epsjoin.spark.hashes import hash_ids
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job import Job
+from epsjoin.spark.report import deviations
 from epsjoin.spark.report.gather import find_ties, gather
 from epsjoin.spark.report.intake import gather_intake
 from epsjoin.spark.report.trends import make_trends_before
 from epsjoin.vocabulary import NOISE
+from tests.html_reader import Reader
+from tests.oracles.deviations import z_score
 from tests.spark.conftest import STEPS, JobMaker
 from tests.spark.ingest.here import reading_here
 from tests.spark.two_runs import BEFORE, LATER, Rows, changed, job_on, run_steps, snapshot, some_rows
@@ -82,7 +86,9 @@ def test_report__of_a_second_run(make_job: JobMaker, tmp_path: Path, monkeypatch
     ]
     check_outliers(found, changed(rows))
     check_places(found, changed(rows), job)
+    check_deviations(found, changed(rows), job)
     check_everywhere(found, job, monkeypatch)
+    check_sampled_deviations(job, monkeypatch)
 
     publish(job)
     first = (tmp_path / "lake" / "tiny" / "reports" / f"run={RUN}" / "report.html").read_bytes()
@@ -114,6 +120,47 @@ def check_places(found: Findings, rows: Rows, job: Job) -> None:
             )
         assert row["centre"] == pytest.approx(found.map_points[mine].mean(axis=0).tolist(), rel=1e-12)
     assert (found.map_cluster_ids == NOISE).sum() == found.n_noise
+
+
+def check_deviations(found: Findings, rows: Rows, job: Job, n_usual: int = 10**6, limit: int = 10**6) -> None:
+    """The words about a cluster are those of medians by hand, and are on the page."""
+    told = slices.read_slice(job.lake, Slice("clusters", RUN))
+    ids, hashes = told["id"].to_numpy(), hash_ids(job.params.seed, told["id"].to_numpy())
+    places, of = np.array([rows[each][1:] for each in ids.tolist()]), told["cluster_id"].to_numpy()
+    usual = np.argsort(hashes)[:n_usual]
+    words = Reader(render(found)).words
+    assert len(found.largest_clusters) == 2
+    for row in found.largest_clusters:
+        mine = np.flatnonzero(of == row["cluster_id"])
+        mine = mine[np.argsort(hashes[mine])[:limit]]
+        points = np.concatenate([places[usual], np.median(places[mine], axis=0)[None]])
+        z = [z_score(column[-1], column[:-1].tolist()) for column in points.T]
+        order = sorted((0, 1), key=lambda axis: -abs(z[axis]))
+        assert row["dimensions"] == ", ".join(
+            f"{'xy'[axis]} {round(z[axis], 1) + 0.0:+.1f}" for axis in order
+        )
+        assert row["dimensions"] in words
+
+
+def check_sampled_deviations(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many points those with the smallest hashes are looked at, wherever, and the page says so."""
+    by_hash = np.sort(
+        hash_ids(job.params.seed, slices.read_slice(job.lake, Slice("points", RUN))["id"].to_numpy())
+    )
+    drawn = "Medians are those of random points: 9 of all points and at most 7 of each cluster."
+    with monkeypatch.context() as few:
+        few.setattr(deviations, "_MAX_NUMBERS", 10)
+        few.setattr(deviations, "MIN_USUAL", 9)
+        few.setattr(deviations, "MIN_MEMBERS", 7)
+        few.setattr(deviations, "bound_hashes", lambda rows, _: int(by_hash[rows + 3]))
+        found = gather(job)
+        check_deviations(found, changed(some_rows()), job, 9, 7)
+        assert drawn in Reader(render(found)).words
+        few.setattr(buckets, "MAX_ROWS", 40)
+        check_equal(gather(job), found)
+        few.setattr(stored, "MAX_HERE_BYTES", -1)
+        check_equal(gather(job), found)
+    assert "random points" not in Reader(render(gather(job))).words
 
 
 def check_everywhere(found: Findings, job: Job, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from epsjoin.contracts.sources import SourceContract
 from epsjoin.kernels.arrays import Ints
 from epsjoin.spark.arrow import Task
 from epsjoin.spark.buckets import Bucket, plan_buckets
+from epsjoin.spark.points import sample_of
 from epsjoin.spark.stored import StoredSlice, in_table
 from epsjoin.vocabulary import NOISE
 
@@ -93,8 +95,36 @@ def _add_up(rows: pa.Table) -> pa.Table:
     return added.select(["cluster_id", *(f"{name}_sum" for name in names)]).rename_columns(MEMBERS.names)
 
 
+@dataclass(frozen=True)
+class MemberSample:
+    """Random points of each of some clusters: those with the smallest hashes of their ids.
+
+    Parameters
+    ----------
+    limit : maximum number of points of a cluster; those of smaller clusters are all there.
+    seed : of the hash.
+    ids : ids of the points by the number of their cluster.
+    """
+
+    limit: int
+    seed: int
+    ids: dict[int, Ints] = field(default_factory=dict)
+
+    def add(self, ids: Ints, numbers: NDArray[np.int8]) -> None:
+        """Take in points, each once, with the numbers of their clusters."""
+        for number in np.unique(numbers).tolist():
+            mine = np.concatenate([self.ids.get(number, _NO_IDS), ids[numbers == number]])
+            self.ids[number] = mine[sample_of(mine, self.limit, self.seed)]
+
+
+_NO_IDS = np.empty(0, np.int64)
+
+
 def find_centres(
-    clusters: StoredSlice, points: StoredSlice, largest: Sequence[Mapping[str, Any]]
+    clusters: StoredSlice,
+    points: StoredSlice,
+    largest: Sequence[Mapping[str, Any]],
+    sample: MemberSample,
 ) -> dict[int, list[float]]:
     """Find the centres of some clusters: cluster id to the means of the first coordinates of its points.
 
@@ -104,6 +134,7 @@ def find_centres(
     Parameters
     ----------
     largest : rows with cluster_id and size.
+    sample : all points of these clusters are shown to it, by the places of the clusters in ``largest``.
     """
     source = points.job.lake.source
     chosen = np.array([row["cluster_id"] for row in largest], np.int64)
@@ -117,6 +148,7 @@ def find_centres(
             clusters.scan(["id", "cluster_id"], _find_members(chosen, bucket)), schema
         ).sort_by("id")
         ids, numbers = members["id"].to_numpy(), members["number"].to_numpy()
+        sample.add(ids, numbers)
         for batch in points.scan(list(dict.fromkeys(["id", *names])), _adder(ids, numbers, names, source)):
             for row in batch.to_pylist():
                 sums.setdefault((row["number"], row["axis"]), []).extend(row["terms"])

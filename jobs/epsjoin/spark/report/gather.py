@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,13 +30,14 @@ from epsjoin.spark.neighbours.nearest import nearest_of
 from epsjoin.spark.points import stored_reading
 from epsjoin.spark.report.clusters import count_clusters, find_centres
 from epsjoin.spark.report.comparison import find_comparison
+from epsjoin.spark.report.deviations import DeviationSample
 from epsjoin.spark.report.documents import find_alike
 from epsjoin.spark.report.intake import gather_intake
 from epsjoin.spark.report.map_sample import sample_map
 from epsjoin.spark.report.names import choose_label, name_record, read_records
 from epsjoin.spark.report.trends import make_trend, make_trends_before, read_own_counters, select_seconds
 from epsjoin.spark.same_params import check_same_params
-from epsjoin.spark.stored import MAX_THREADS, Scan, StoredSlice
+from epsjoin.spark.stored import Scan, StoredSlice
 
 MAX_OUTLIERS = 20
 """Maximum number of outliers that are shown, by rank."""
@@ -167,12 +167,15 @@ def _gather_clusters_and_outliers(
 ) -> Row:
     """Gather the counts of clusters, and the largest and the first outliers by name; fields of ``Findings``.
 
-    The records of all points that are named are read at once.
+    The records of all points that are named are read at once, and all coordinates once for the nearest points
+    and for what sets clusters apart.
     """
     source = points.job.lake.source
     counted, first = count_clusters(clusters), find_outliers(outliers)
     largest = counted["largest_clusters"]
-    nearest = find_nearest(points, [row["id"] for row in first])
+    sample = DeviationSample.of(points)
+    centres = find_centres(clusters, points, largest, sample.members)
+    nearest = find_nearest(points, [row["id"] for row in first], sample.scan)
     # a cluster's id is the id of its smallest core point, and that point names the cluster
     named = [
         *(row["cluster_id"] for row in largest),
@@ -180,17 +183,19 @@ def _gather_clusters_and_outliers(
         *nearest.neighbour.tolist(),
     ]
     records = read_records(points, np.array(named, np.int64))
-    centres = find_centres(clusters, points, largest)
     return {
         **counted,
         "largest_clusters": [
             {
                 **row,
                 "centre": centres[row["cluster_id"]],
+                "dimensions": dimensions,
                 **name_record(records[row["cluster_id"]], source, label),
             }
-            for row in largest
+            for row, dimensions in zip(largest, sample.describe(len(largest)), strict=True)
         ],
+        "n_usual": sample.n_usual,
+        "n_of_cluster": sample.members.limit,
         "outliers": _describe_outliers(first, nearest, records, source, label),
     }
 
@@ -267,11 +272,10 @@ def _make_search(row: Row) -> Task:
     return search
 
 
-def find_nearest(points: StoredSlice, ids: Sequence[int]) -> Neighbours:
-    """Find the nearest other points of each of these, however far."""
+def find_nearest(points: StoredSlice, ids: Sequence[int], scan: Scan) -> Neighbours:
+    """Find the nearest other points of each of these, however far, by a scan of the points."""
     source, reading = points.job.lake.source, stored_reading(points.job.lake)
     few = reading.arrays(points.take_ids(np.array(ids, np.int64), ["id", "point"]))
-    scan = partial(points.scan, threads=MAX_THREADS)
     return nearest_of(scan, reading, few, get_metric(source.point_metric), N_NEAREST)
 
 
