@@ -15,6 +15,7 @@ from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.sweep.pairs import Pairs
 from oracles import INTERPRETED, seeds
 from oracles import increment as twin
+from oracles.join import scaled_pairs
 from tests.local.join.histories import METRICS, columns_of, make_history
 
 
@@ -49,6 +50,44 @@ def test_update_join__is_the_whole_join_bit_for_bit_over_histories(first, seeds)
             before = now
             n_pairs, n_computed = n_pairs + len(ends), n_computed + counters.get("pairs", 0)
     assert 0 < n_computed < n_pairs, "histories in which nothing is joined, or all, show nothing"
+
+
+@seeds(28, 98)
+@pytest.mark.parametrize("first", range(4), ids=[name for name, _ in METRICS[:4]])
+def test_update_join__with_weights_or_an_eps_per_dimension_is_the_whole_join(first, seeds):
+    """Weights of 0 are among them, and points that move in such a dimension only."""
+    n_kept = n_computed = 0
+    for seed in seeds[first :: len(METRICS)]:
+        states, eps, metric, p = make_history(seed)
+        random = np.random.default_rng(seed)
+        before = columns_of(states[0], random)
+        d = before[0].shape[1]
+        weights = random.choice([0.0, 0.25, 1.0, 3.0], d)
+        weights[:2] = 0.0, 3.0  # a history moves points by a bit of the first
+        divisors = eps * random.choice([0.5, 1.0, 2.0, 4.0], d)
+        for thresholds, given in ((eps, weights), (divisors, weights), (divisors, None)):
+            of = before
+            pairs = self_join(of[0], thresholds, metric, weights=given, ids=of[1])
+            for state in states[1:]:
+                now, counters = columns_of(state, random), {}
+                pairs = update_join(
+                    *(pairs, of[0], now[0], of[1], now[1], thresholds, metric),
+                    weights=given,
+                    counters=counters,
+                )
+                assert_same_bits(pairs, self_join(now[0], thresholds, metric, weights=given, ids=now[1]))
+                n_kept += counters["kept_pairs"]
+                n_computed += counters.get("pairs", 0)
+                of = now
+            divided = thresholds if thresholds is eps else thresholds.tolist()
+            weighed = None if given is None else given.tolist()
+            expected = scaled_pairs(of[0], divided, weighed, metric.name, p)
+            assert len(pairs.left) == len(expected)
+            ends = {tuple(sorted((of[1][i], of[1][j]))): apart for (i, j), apart in expected.items()}
+            found = zip(pairs.left.tolist(), pairs.right.tolist(), strict=True)
+            wanted = [ends[pair] for pair in found]
+            np.testing.assert_allclose(pairs.distance, wanted, rtol=1e-12, atol=0.0)
+    assert 0 < n_computed < n_kept, "histories in which nothing is joined, or all, show nothing"
 
 
 def large(seed, n=6000, d=3):
@@ -133,6 +172,9 @@ PAIRS = self_join(POINTS, 1.0, ids=IDS)
         ({"eps": 0.5}, "a pair has the distance 1.0, above eps = 0.5"),
         ({"now": [[1.0, 2.0]] * 3}, "before and now must have the same dimensions, not 1 and 2"),
         ({"metric": "haversine"}, "now: haversine needs 2 coordinates"),
+        ({"weights": [1.0, 2.0]}, r"weights must be one per dimension \(1\)"),
+        ({"weights": [1.0], "metric": "cosine"}, "cosine has no eps per dimension and no weights"),
+        ({"eps": 0.5, "weights": [4.0]}, "a pair has the distance 1.0, above eps = 0.5"),
         (
             {"pairs": Pairs(PAIRS.right, PAIRS.left, PAIRS.distance)},
             r"smaller id at the left.* 0 is \(6, 5\)",

@@ -10,6 +10,7 @@ placed end.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -26,6 +27,7 @@ from epsjoin.local.join.array_join import ArrayJoin
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.projection import choose_projection
+from epsjoin.local.scale import scale_metric
 from epsjoin.local.sweep.pairs import Pairs, check_pair_columns, collect
 from epsjoin.local.sweep.sweeping import Counters, sweep_window
 
@@ -49,9 +51,10 @@ def update_join(
     now: ArrayLike,
     ids_before: ArrayLike,
     ids_now: ArrayLike,
-    eps: float,
+    eps: float | ArrayLike,
     metric: str | Metric = "euclidean",
     *,
+    weights: ArrayLike | None = None,
     n_jobs: int | None = 1,
     max_pairs: int | None = None,
     counters: Counters | None = None,
@@ -61,19 +64,20 @@ def update_join(
     Parameters
     ----------
     pairs : the pairs before, with ids: ``self_join(before, eps, metric, ids=ids_before)``, or what this
-        function returned, in any order. They must be of the same eps and metric, which only their distances
-        can show.
+        function returned, in any order. They must be of the same eps, metric and weights, which only their
+        distances can show.
     before, now : (n, d) and (m, d) points before and now, as for :func:`epsjoin.self_join`.
     ids_before, ids_now : (n,) and (m,) integers, distinct, by which a point is known before and now. A point
         is joined again if it is new, or if a coordinate has changed by as little as a bit; -0.0 is 0.0.
-    eps, metric, n_jobs, max_pairs : see :func:`epsjoin.self_join`.
+    eps, metric, weights, n_jobs, max_pairs : see :func:`epsjoin.self_join`.
     counters : dictionary to whose entries the work is added: ``kept_pairs`` and ``dropped_pairs`` of those
         before, ``placed`` points, and those of :func:`epsjoin.self_join` for the pairs that were joined.
 
     Returns
     -------
     Pairs
-        What ``self_join(now, eps, metric, ids=ids_now)`` returns, bit for bit, sorted by (left, right).
+        What ``self_join(now, eps, metric, weights=weights, ids=ids_now)`` returns, bit for bit, sorted by
+        (left, right).
 
     Raises
     ------
@@ -104,8 +108,9 @@ def update_join(
     old, new = _check_side("before", before, ids_before), _check_side("now", now, ids_now)
     if len(old.ids) and len(new.ids):
         check_dimensions(before=old.points.shape[1], now=new.points.shape[1])
-    threshold = options.metric.check_eps(eps)
-    options.metric.check(new.points, "now")
+    metric, threshold = scale_metric(options.metric, new.points, eps, weights)
+    metric.check(new.points, "now")
+    options = replace(options, metric=metric)
     index = index_distinct(old.ids, "ids_before")
     known = _check_known_pairs(pairs, index, threshold)
     index_distinct(new.ids, "ids_now")
