@@ -90,6 +90,8 @@ def test_describe__puts_longitudes_together_across_180_degrees(east):
     np.testing.assert_allclose(found.z, plain.z, rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(found.median - found.centre, plain.median - plain.centre, atol=1e-9)
     assert found.dimension[0, 0] == 1
+    unturned = epsjoin.describe_clusters(places, labels, "haversine")
+    assert [column.tobytes() for column in unturned] == [column.tobytes() for column in plain]
     radians = epsjoin.describe_clusters(np.radians(wrapped(places, east)), labels, "haversine_radians")
     assert radians.dimension.tolist() == plain.dimension.tolist()
     np.testing.assert_allclose(radians.z, plain.z, rtol=1e-9, atol=1e-9)

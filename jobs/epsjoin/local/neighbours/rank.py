@@ -80,8 +80,8 @@ def cut_longitudes(points: Floats, turn: float) -> Floats:
     """
     if not turn:
         return points
-    points, half = points.copy(), turn / 2.0
-    longitudes = (points[..., 1] + half) % turn - half
+    points = points.copy()
+    longitudes = _turn_within(points[..., 1], 0.0, turn)
     is_beyond = longitudes > np.expand_dims(widest_gaps(longitudes, turn), -1)
     points[..., 1] = np.where(is_beyond, longitudes - turn, longitudes)
     return points
@@ -97,9 +97,14 @@ def turn_to(points: Floats, centre: Floats, turn: float) -> Floats:
     """
     if not turn:
         return points
-    points, middle, half = points.copy(), centre[1], turn / 2.0
-    points[:, 1] = middle + (points[:, 1] - middle + half) % turn - half
+    points = points.copy()
+    points[:, 1] = _turn_within(points[:, 1], centre[1], turn)
     return points
+
+
+def _turn_within(longitudes: Floats, middle: float, turn: float) -> Floats:
+    """Turn longitudes to within half a turn of the middle; those that are there keep all their digits."""
+    return longitudes - turn * np.floor((longitudes - middle + turn / 2.0) / turn)
 
 
 def widest_gap(longitudes: Floats, turn: float = 360.0) -> float:
