@@ -15,6 +15,20 @@ def z_score(value: float, values: Sequence[float]) -> float:
     return off / spread if spread else math.copysign(math.inf, off) if off else 0.0
 
 
+def together(longitudes: Sequence[float]) -> list[float]:
+    """Longitudes from -180 to 180, of which those east of the widest gap are a turn further west.
+
+    At 180 degrees there is a cut where no gap has a twelfth of a turn, or twice that of the gap there.
+    """
+    ascending = sorted(longitudes)
+    ends = [*ascending[1:], ascending[0] + 360.0]
+    gaps = [end - begin for begin, end in zip(ascending, ends, strict=True)]
+    west = ascending[gaps.index(max(gaps))]
+    if max(gaps) < 30.0 or max(gaps) < 2.0 * gaps[-1]:
+        return list(longitudes)
+    return [each - 360.0 if each > west else each for each in longitudes]
+
+
 def deviations(
     points: Sequence[Sequence[float]], labels: Sequence[int]
 ) -> dict[int, list[tuple[int, float]]]:

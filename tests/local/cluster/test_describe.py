@@ -97,6 +97,26 @@ def test_describe__puts_longitudes_together_across_180_degrees(east):
     np.testing.assert_allclose(radians.z, plain.z, rtol=1e-9, atol=1e-9)
 
 
+@examples(200)
+@given(st.integers(1, 80), st.integers(1, 5), st.integers(0, 10**6))
+def test_describe__cuts_the_circle_for_each_cluster_by_itself(n, n_labels, seed):
+    """Also for clusters of one size, which are looked at together; 180 is -180."""
+    random = np.random.default_rng(seed)
+    labels, middles = random.integers(0, n_labels, n), random.integers(-180, 180, n_labels)
+    east = middles[labels] + random.integers(-20, 21, n)
+    is_anywhere = random.random(n) < random.choice([0.1, 1.0])
+    east = (np.where(is_anywhere, random.integers(-180, 180, n), east) + 180) % 360 - 180
+    places = np.column_stack([random.integers(-90, 91, n), east])
+    found = epsjoin.describe_clusters(places, labels, "haversine")
+    centre = np.median(twin.together(east.tolist()))
+    assert found.centre[1] == centre
+    for label, median in zip(found.label, found.median, strict=True):
+        alone = np.median(twin.together(east[labels == label].tolist()))
+        assert median[0] == np.median(places[labels == label, 0])
+        assert median[1] == centre + (alone - centre + 180.0) % 360.0 - 180.0
+        assert abs(median[1] - centre) <= 180.0
+
+
 def test_describe__of_a_cluster_on_the_other_side_of_the_globe_has_its_own_median():
     """Half of its points are 179.5 degrees to the east of the centre, half as far to the west: not 0."""
     here = np.column_stack([np.zeros(101), np.linspace(-1, 1, 101)])

@@ -73,7 +73,7 @@ def describe_clusters(
     -----
     In dimension j let m be the median of all points, s = 1.4826 times the median of their distances to m, and
     c the median of a cluster's points. Then ``z = (c - m) / s``: on normal data s is the standard deviation,
-    but a few far points hardly move it. Where s is 0 (at least half of all points have one value), z is 0 if
+    but a few far points hardly move it. Where s is 0 (more than half of all points have one value), z is 0 if
     c = m, and infinite otherwise. The two dimensions with the largest ``|z|`` are told; where that is equal,
     those with the larger ``|c - m|``, then the lower ones. No weight or unit of a dimension changes its z.
 
@@ -82,7 +82,7 @@ def describe_clusters(
     Longitudes of a cluster are put together across 180°, cut where their widest gap is, and their median
     differs from that of all points by the shorter way round.
 
-    O(n d), and O(n log n) to bring the points of each cluster together.
+    O(n d), and O(n log n) to bring the points of each cluster together; a few copies of the points in memory.
 
     Examples
     --------
@@ -92,6 +92,8 @@ def describe_clusters(
     ([0, 3], [[1.0, 5.0], [1.0, 61.0]])
     >>> found.dimension[:, 0].tolist(), found.z[:, 0].round(2).tolist()
     ([1, 1], [-0.67, 18.21])
+    >>> np.array(["age", "income"])[found.dimension].tolist()
+    [['income', 'age'], ['income', 'age']]
     """
     values, numbers, metric = check_points("points", points), int_column("labels", labels), get_metric(metric)
     if len(numbers) != len(values):

@@ -143,10 +143,10 @@ def deviating_dimensions(points: npt.ArrayLike, centre: npt.ArrayLike, spread: n
 
     Returns
     -------
-    Deviations in the order of the points, with ``z = (x - centre) / spread``. Where the spread is 0 (at least
-    half of all points have one value there), z is 0 at the centre and infinite elsewhere. The dimension with
-    the larger ``|z|`` comes first; where that is equal (infinite), the one with the larger ``|x - centre|``,
-    then the lower dimension.
+    Deviations in the order of the points, with ``z = (x - centre) / spread``. Where the spread is 0 (more
+    than half of all points have one value there), z is 0 at the centre and infinite elsewhere. The dimension
+    with the larger ``|z|`` comes first; where that is equal (infinite), the one with the larger
+    ``|x - centre|``, then the lower dimension.
 
     Raises
     ------
