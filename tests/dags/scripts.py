@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 from dags.fake_spark import REPOSITORY
@@ -32,3 +33,11 @@ def alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+def has_ended(pid: int) -> bool:
+    """Whether a process ends within 10 s: one that was killed may still run for a moment."""
+    until = time.monotonic() + 10
+    while (runs := alive(pid)) and time.monotonic() < until:
+        time.sleep(0.05)
+    return not runs

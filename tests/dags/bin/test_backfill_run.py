@@ -27,7 +27,7 @@ import backfill_airflow
 from dags.doors import MONTHS
 from dags.fake_spark import FakeSpark, write_script
 from dags.in_process import Scheduler
-from dags.scripts import alive
+from dags.scripts import has_ended
 
 
 def test_backfill_run__with_an_airflow_that_runs_waits_and_says_how_each_run_ended(
@@ -241,4 +241,4 @@ while True:
         assert not Path("asked").exists()
     assert Path("asked").exists()
     assert airflow.wait(10) == (0 if obeys else -signal.SIGKILL)
-    assert not alive(int(pid))
+    assert has_ended(int(pid))

@@ -13,7 +13,7 @@ from textwrap import dedent, indent
 
 import pytest
 
-from dags.scripts import BIN, alive
+from dags.scripts import BIN, has_ended
 
 SCRIPT = (BIN / "standalone.py").read_text()
 
@@ -115,4 +115,4 @@ def test_standalone__kills_services_that_do_not_end(tmp_path: Path) -> None:
     )
     task, said = done.stdout.splitlines()
     assert (said, done.stderr) == (f"stopped by {-signal.SIGKILL}", "")
-    assert not alive(int(task)), "what the service has started is killed, too"
+    assert has_ended(int(task)), "what the service has started is killed, too"
