@@ -134,7 +134,7 @@ class CodeKey:
         return sweep_stack(stacked, rows.ids[order], space.eps, metric.decision(eps), options)
 
     # with the parameters of MaskKey's
-    def seconds(self, rows: float, dimensions: int, candidates: float, pairs: float) -> float:  # noqa: ARG002 - of all plans
+    def seconds(self, rows: float, dimensions: int, candidates: float, pairs: float) -> float:  # noqa: ARG002  # of all plans
         """Estimate the seconds that one core sweeps."""
         return stack_nanoseconds(rows, candidates) / 1e9
 

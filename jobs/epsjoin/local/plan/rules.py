@@ -118,7 +118,7 @@ class SplitRule(NamedTuple):
         """
         return self._replace(max_rows=min(self.max_rows, whole_budget(replication_budget)))
 
-    def holds(self, level: int, n_crossed: int, rows: int, generation: int = 0) -> bool:  # noqa: ARG002 - as of OwnRule
+    def holds(self, level: int, n_crossed: int, rows: int, generation: int = 0) -> bool:  # noqa: ARG002  # as of OwnRule
         """Whether the predicate holds; the budget does not matter, nor, unlike for OwnRule, do the rows."""
         return bool(holds(self.operations, self.operands, level, n_crossed, generation))
 

@@ -134,7 +134,7 @@ def in_ranges(n_jobs: int, *, are_long: bool = False) -> Ranges:
         def work_on(number: int) -> None:
             try:
                 found[number] = work(number, ends[number], ends[number + 1])
-            except BaseException as error:  # noqa: BLE001 - it is raised in the caller's thread
+            except BaseException as error:  # noqa: BLE001  # it is raised in the caller's thread
                 errors[number] = error
 
         # a pool takes twice as long to begin and end, and a join has some twenty of these

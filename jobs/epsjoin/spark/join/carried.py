@@ -78,7 +78,7 @@ class RowFile:
     """Carried rows in a file without a name, which is gone with the process, however it ends."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile(dir=scratch_root())  # noqa: SIM115 - closed by __exit__
+        self._file = tempfile.TemporaryFile(dir=scratch_root())  # noqa: SIM115  # closed by __exit__
         self._writer: pa.RecordBatchStreamWriter | None = None
 
     def __enter__(self) -> Self:
