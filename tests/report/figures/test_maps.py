@@ -132,6 +132,8 @@ def test_new_map__has_legend_and_degrees_within_the_picture_and_apart(
     (ax,) = fig.axes
     legend = ax.get_legend().get_window_extent()
     assert 0 <= legend.x0 < legend.x1 <= fig.bbox.width
+    assert ax.get_window_extent().y1 <= legend.y0 < legend.y1 <= fig.bbox.height
+    assert {text.get_fontsize() for text in ax.get_legend().get_texts()} == {figure.FONT_SIZE}
     degrees = [label.get_window_extent() for label in ax.get_xticklabels()]
     assert 1 <= len(degrees) <= 8
     assert all(left.x1 < right.x0 for left, right in pairwise(degrees))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
-from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.font_manager import FontProperties
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, Formatter, FuncFormatter, MaxNLocator
 from matplotlib.transforms import blended_transform_factory
@@ -25,9 +24,6 @@ MAX_MARKS = 2000
 
 MIN_MAP_HEIGHT_IN, MAX_MAP_HEIGHT_IN = 1.4, 4.2
 """Bounds of the map's height, in inches."""
-
-_MIN_LEGEND_POINTS = 4.0
-"""Size below which words are not made smaller."""
 
 _STEPS = (*(n * 10.0**power for power in range(-6, 0) for n in (1, 2, 5)), 1, 2, 5, 10, 15, 30, 60, 90, 360)
 """Degrees between two lines of a map, one of which is taken."""
@@ -66,29 +62,39 @@ def new_map(
 def put_legend(ax: Axes, handles: Sequence[Line2D], ncols: int, n_beyond: int = 0) -> None:
     """Explain the marks above the map, from where a map of the full width begins: a narrow one has no room.
 
-    Words that would end beyond the picture are written smaller. Points beyond the map are counted.
+    Where the words would end beyond the picture, they take more lines, for which the picture grows: smaller
+    letters could not be read on a phone. Points beyond the map are counted.
     """
     if n_beyond:
         told = f"{words.count(n_beyond)} far away, not on this map"
         handles, ncols = [*handles, Line2D([], [], linestyle="", label=told)], ncols + 1
     figure, left = ax.figure, ax.get_position(original=True).x0
-    size = FontProperties(size=rcParams["legend.fontsize"]).get_size_in_points()
-    while size > _MIN_LEGEND_POINTS:
+    for columns in range(ncols, 0, -1):
         legend = ax.legend(
             handles=handles,
             loc="lower left",
             bbox_to_anchor=(left, 1),
             bbox_transform=blended_transform_factory(figure.transFigure, ax.transAxes),
-            ncols=ncols,
-            fontsize=size,
+            ncols=columns,
             frameon=False,
             borderaxespad=0.2,
             handletextpad=0,
             columnspacing=0.8,
         )
         if legend.get_window_extent().width <= (1 - left) * figure.bbox.width:
-            return
-        size -= 0.5
+            break
+    _grow_above(ax, legend.get_window_extent().y1 - figure.bbox.height)
+
+
+def _grow_above(ax: Axes, missing: float) -> None:
+    """Make a picture higher by so many pixels, above axes that keep their size and place."""
+    if missing <= 0:
+        return
+    figure, place = cast("Figure", ax.figure), ax.get_position(original=True)
+    width, height = figure.get_size_inches()
+    full = height + math.ceil(missing) / figure.dpi
+    figure.set_size_inches(width, full)
+    ax.set_position((place.x0, place.y0 * height / full, place.width, place.height * height / full))
 
 
 def shift_longitudes(points: NDArray[np.float64]) -> NDArray[np.float64]:
