@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from functools import partial
@@ -17,6 +18,14 @@ from benchmarks.sets import BY_NAME, Set, uniform
 from benchmarks.spark import around
 from epsjoin.contracts.load_source import load_source
 from epsjoin.source.records import open_records
+
+
+@pytest.fixture(autouse=True)
+def cache_of_kernels(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """One into which nobody else compiles meanwhile."""
+    folder = tmp_path / "numba"
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(folder))
+    return folder
 
 
 def test_around__counts_all_processes_of_a_step_and_the_largest(tmp_path: Path) -> None:
@@ -100,6 +109,27 @@ def test_around__measures_all_steps_in_turns_and_compares(tmp_path: Path, capsys
         "`cluster` and `outliers` 3.0 (3.00 of the join, 272.2 µs a row); "
         "`report` 1.5 (1.50 of the join, 136.1 µs a row)."
     ) in printed
+
+
+def test_around__measures_a_round_in_which_a_kernel_was_compiled_once_more(cache_of_kernels: Path) -> None:
+    kernel = cache_of_kernels / "neighbours.nbi"
+    n_outliers = 0
+
+    def call(function, command: list[str], folder: str) -> around.Cost:
+        nonlocal n_outliers
+        cpu = 2.0
+        if Path(command[3]).stem == "outliers":
+            n_outliers += 1
+            cpu = [0.5, 0.75, 3.0, 4.0][n_outliers - 1]  # the least are of rounds that do not count
+            if n_outliers <= 2:  # a new file, then the same one written anew, as of a kernel that has changed
+                kernel.parent.mkdir(exist_ok=True)
+                kernel.write_text("compiled")
+                os.utime(kernel, ns=(n_outliers, n_outliers))
+        return around.Cost(1.0, cpu, 7_000_000, "what was counted")
+
+    _, (found,) = around.measure(around.navaids, [around.PROJECT], 2, call)
+    assert n_outliers == 4
+    assert found["outliers"].cpu == 3.0
 
 
 def test_around__writes_the_part_of_a_set_when_it_is_measured(monkeypatch, tmp_path: Path) -> None:
