@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.arguments import check_points, unrounded
+from epsjoin.local.coordinates import check_points, unrounded
 
 
 def list_columns(given: str | Iterable[Any]) -> str | list[Any]:

@@ -10,7 +10,8 @@ import numpy as np
 
 from epsjoin.errors import ArgumentError, DataRefusedError, needing_extra
 from epsjoin.kernels.arrays import Bools
-from epsjoin.local.arguments import check_seed, int_column, is_rounded
+from epsjoin.local.arguments import check_seed, int_column
+from epsjoin.local.coordinates import is_rounded
 from epsjoin.local.progressive.sources import NUMBERS, ArraySource, Chunk, IteratorSource, Source
 
 _BATCH_ROWS = 1 << 14

@@ -10,7 +10,8 @@ from scipy.sparse import csr_matrix
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.local.arguments import check_choice, check_count, check_points
+from epsjoin.local.arguments import check_choice, check_count
+from epsjoin.local.coordinates import check_points
 from epsjoin.local.join.arrays import join
 from epsjoin.local.neighbours.knn import knn_join
 from epsjoin.local.neighbours.nearest import KNearest

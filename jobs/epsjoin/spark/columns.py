@@ -12,7 +12,8 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.arguments import check_dimensions, list_names
+from epsjoin.local.arguments import list_names
+from epsjoin.local.coordinates import check_dimensions
 from epsjoin.local.metric import Metric
 from epsjoin.spark.column_names import folding
 from epsjoin.spark.points import Points

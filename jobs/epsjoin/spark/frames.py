@@ -13,7 +13,8 @@ from pyspark.sql import functions as F
 
 from epsjoin.errors import ArgumentError
 from epsjoin.lake import transactions
-from epsjoin.local.arguments import check_choice, check_count, check_dimensions
+from epsjoin.local.arguments import check_choice, check_count
+from epsjoin.local.coordinates import check_dimensions
 from epsjoin.local.join.arrays import HOW
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.cuts import Cuts

@@ -12,13 +12,14 @@ from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.kernels.arrays import Bools, Bytes, Floats, Ints
-from epsjoin.local.arguments import as_array, check_choice, check_count, check_dimensions
+from epsjoin.local.arguments import as_array, check_choice, check_count
 from epsjoin.local.bestmatch.best import best_of
 from epsjoin.local.bestmatch.candidates import Candidates, join_blocks, within_blocks
 from epsjoin.local.bestmatch.nearest import nearest_rows
 from epsjoin.local.bestmatch.orders import Closest, Order, Own, Subset, masks_of, orders_of
 from epsjoin.local.bestmatch.rows import are_durations, check_kinds, check_rows, kind_of
 from epsjoin.local.bestmatch.take import one_of
+from epsjoin.local.coordinates import check_dimensions
 from epsjoin.local.join.arrays import NO_ROW
 from epsjoin.local.sweep.sweeping import Counters, add_counts, check_counters, check_n_jobs
 from epsjoin.params import MATCH_HOW, MATCH_TAKE

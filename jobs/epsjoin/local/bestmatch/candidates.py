@@ -16,9 +16,10 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.dominance import Masks
 from epsjoin.kernels.matching import fill_differences, fill_distances
-from epsjoin.local.arguments import as_array, is_rounded
+from epsjoin.local.arguments import as_array
 from epsjoin.local.bestmatch.filter import Filter
 from epsjoin.local.bestmatch.orders import Closest, Order, Own, OwnOrder, Subset, masks_of
+from epsjoin.local.coordinates import is_rounded
 from epsjoin.local.sweep.sweeping import Counters, add_counts
 
 _FLOAT64_BYTES = 8

@@ -10,7 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats
-from epsjoin.local.arguments import as_array, as_number, check_points
+from epsjoin.local.arguments import as_array, as_number
+from epsjoin.local.coordinates import check_points
 
 _TICKS = {"ms": 3, "us": 6, "ns": 9}
 """Powers of ten by which the units of NumPy's times divide a second, of those that do."""
@@ -67,8 +68,8 @@ def check_rows(name: str, rows: ArrayLike) -> Floats:
     Raises
     ------
     ArgumentError
-        As :func:`epsjoin.local.arguments.check_points`; or a time is missing, or is no number of seconds that
-        float64 holds exactly.
+        As :func:`epsjoin.local.coordinates.check_points`; or a time is missing, or is no number of seconds
+        that float64 holds exactly.
     """
     array = as_array(name, rows)
     return check_points(

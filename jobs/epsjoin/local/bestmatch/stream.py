@@ -15,14 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError, BudgetError
-from epsjoin.local.arguments import (
-    as_array,
-    as_number,
-    check_choice,
-    check_count,
-    check_lengths,
-    int_column,
-)
+from epsjoin.local.arguments import as_array, as_number, check_choice, check_count, check_lengths, int_column
 from epsjoin.local.bestmatch import watermarks
 from epsjoin.local.bestmatch.answers import Changes, Final, Recent, Standing, Work
 from epsjoin.local.bestmatch.batch import BestPairs

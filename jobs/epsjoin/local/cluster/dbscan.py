@@ -7,16 +7,9 @@ import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats
-from epsjoin.local.arguments import (
-    as_array,
-    bool_column,
-    check_count,
-    check_lengths,
-    check_points,
-    int_column,
-    is_rounded,
-)
+from epsjoin.local.arguments import as_array, bool_column, check_count, check_lengths, int_column
 from epsjoin.local.cluster.batches import Dbscan, cluster_rows
+from epsjoin.local.coordinates import check_points, is_rounded
 from epsjoin.local.join.arrays import iter_self_join
 from epsjoin.local.metric import Metric
 from epsjoin.local.progress import ProgressArgument

@@ -9,7 +9,8 @@ import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.local.arguments import check_points, int_column
+from epsjoin.local.arguments import int_column
+from epsjoin.local.coordinates import check_points
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.neighbours.rank import cut_longitudes, deviating_dimensions, robust_spread, turn_to
 from epsjoin.vocabulary import NOISE

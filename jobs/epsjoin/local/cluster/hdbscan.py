@@ -31,7 +31,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.cluster.condense import condense, link
 from epsjoin.kernels.cluster.union_find import forest
-from epsjoin.local.arguments import as_number, check_choice, check_count, check_points
+from epsjoin.local.arguments import as_number, check_choice, check_count
 from epsjoin.local.cluster.membership import (
     find_deaths,
     find_first_rows,
@@ -42,6 +42,7 @@ from epsjoin.local.cluster.membership import (
 )
 from epsjoin.local.cluster.selection import Selection, choose_clusters, density_of_single_cluster
 from epsjoin.local.cluster.spanning import SpanningTree, core_distances, mutual_reachability_tree
+from epsjoin.local.coordinates import check_points
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.sweep.sweeping import check_n_jobs
 from epsjoin.vocabulary import NOISE

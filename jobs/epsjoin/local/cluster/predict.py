@@ -8,9 +8,9 @@ import numpy.typing as npt
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.cluster.density import EndPairs, find_nearest_cores
-from epsjoin.local.arguments import check_points
 from epsjoin.local.cluster.batches import Dbscan
 from epsjoin.local.cluster.dbscan import check_dbscan
+from epsjoin.local.coordinates import check_points
 from epsjoin.local.join.arrays import iter_join
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.progress import ProgressArgument
@@ -88,7 +88,7 @@ def check_new_points(
     Raises
     ------
     ArgumentError
-        They are not what :func:`epsjoin.local.arguments.check_points` takes; there are other than
+        They are not what :func:`epsjoin.local.coordinates.check_points` takes; there are other than
         ``n_clustered`` points; or the new ones have another number of columns.
     """
     known, asked = check_points("points", points), check_points("new_points", new_points)

@@ -29,7 +29,8 @@ import numpy.typing as npt
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Ints
 from epsjoin.kernels.ids import GOLDEN
-from epsjoin.local.arguments import check_points, check_seed
+from epsjoin.local.arguments import check_seed
+from epsjoin.local.coordinates import check_points
 from epsjoin.local.epsilon.power_law import (
     BY_HAND,
     MAX_PAIR_FRACTION,

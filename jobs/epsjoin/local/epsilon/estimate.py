@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.arguments import check_dimensions, check_points, check_table_sizes
+from epsjoin.local.arguments import check_table_sizes
+from epsjoin.local.coordinates import check_dimensions, check_points
 from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan import row_by_row

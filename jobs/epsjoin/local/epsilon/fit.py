@@ -25,7 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.arguments import check_count, check_points, check_seed, check_table_sizes
+from epsjoin.local.arguments import check_count, check_seed, check_table_sizes
+from epsjoin.local.coordinates import check_points
 from epsjoin.local.epsilon.border import fit_without_border
 from epsjoin.local.epsilon.epsilon_fit import EpsilonFit
 from epsjoin.local.epsilon.power_law import (

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.local.arguments import as_number, check_count, check_points, check_seed, int_column
+from epsjoin.local.arguments import as_number, check_count, check_seed, int_column
+from epsjoin.local.coordinates import check_points
 from epsjoin.local.epsilon.fit import fit_epsilon
 from epsjoin.local.metric import Metric, get_metric
 

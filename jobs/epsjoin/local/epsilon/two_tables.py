@@ -10,7 +10,7 @@ import numpy as np
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.local.arguments import check_dimensions
+from epsjoin.local.coordinates import check_dimensions
 from epsjoin.local.epsilon.power_law import (
     BY_HAND,
     MIN_PAIRS,

@@ -14,7 +14,8 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.neighbours.heaps import sort_nearest
-from epsjoin.local.arguments import MAX_COLUMNS, check_count, check_points, int_column
+from epsjoin.local.arguments import MAX_COLUMNS, check_count, int_column
+from epsjoin.local.coordinates import check_points
 from epsjoin.local.index import store
 from epsjoin.local.index.parts import Part, Piece, Within, sort_pairs
 from epsjoin.local.join.arrays import self_join

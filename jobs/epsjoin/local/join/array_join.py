@@ -16,7 +16,8 @@ from epsjoin.kernels.distances import Decision
 from epsjoin.kernels.join.projection import Projection
 from epsjoin.kernels.join.row_windows import row_windows
 from epsjoin.kernels.join.window import WindowRows, window_rows
-from epsjoin.local.arguments import check_dimensions, check_points, int_column
+from epsjoin.local.arguments import int_column
+from epsjoin.local.coordinates import check_dimensions, check_points
 from epsjoin.local.join.few_rows import FewRows
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.join.parts import join_part

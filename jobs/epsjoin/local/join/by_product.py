@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from epsjoin.kernels.join.projection import Projection
-from epsjoin.local.arguments import check_coordinates, check_dimensions
+from epsjoin.local.coordinates import check_coordinates, check_dimensions
 from epsjoin.local.join.array_join import ArrayJoin, check_ids
 from epsjoin.local.join.few_rows import MAX_ORDERED
 from epsjoin.local.join.options import JoinOptions

@@ -20,7 +20,8 @@ from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.join.box_sweep import Objects, SweepOrder, box_sweep, gather_rows, sweep_order
 from epsjoin.kernels.join.cubes import Cubes, assign_cubes, count_rows, make_cubes, separating_axes
 from epsjoin.kernels.join.stack_sweep import PairBatch, is_done, new_state
-from epsjoin.local.arguments import as_array, as_number, check_count, check_dimensions, check_points
+from epsjoin.local.arguments import as_array, as_number, check_count
+from epsjoin.local.coordinates import check_dimensions, check_points
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.box_tree import grow_box_tree

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools
 from epsjoin.kernels.cluster.density import count_ends
-from epsjoin.local.arguments import as_number, check_points
+from epsjoin.local.arguments import as_number
+from epsjoin.local.coordinates import check_points
 from epsjoin.local.join.arrays import iter_self_join
 from epsjoin.local.metric import Metric
 from epsjoin.local.progress import ProgressArgument

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.neighbours.heaps import NearestLists
-from epsjoin.local.arguments import MAX_COLUMNS, check_coordinates, check_count, check_dimensions
+from epsjoin.local.arguments import MAX_COLUMNS, check_count
+from epsjoin.local.coordinates import check_coordinates, check_dimensions
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.neighbours.nearest import KNearest, SearchOptions
 from epsjoin.local.neighbours.search import fill_lists, find_nearest

@@ -16,7 +16,7 @@ from epsjoin.kernels.distances import EARTH_RADIUS_KM
 from epsjoin.kernels.join.projection import SQUARES
 from epsjoin.kernels.join.sort_pairs import count
 from epsjoin.kernels.neighbours.within import Reach, count_within_tree
-from epsjoin.local.arguments import check_dimensions, check_points
+from epsjoin.local.coordinates import check_dimensions, check_points
 from epsjoin.local.join.arrays import iter_join, iter_self_join
 from epsjoin.local.join.few_rows import FewRows
 from epsjoin.local.join.options import JoinOptions

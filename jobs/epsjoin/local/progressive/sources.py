@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Ints
-from epsjoin.local.arguments import as_array, check_points, int_column, unrounded
+from epsjoin.local.arguments import as_array, int_column
+from epsjoin.local.coordinates import check_points, unrounded
 
 PAUSE = 0.005
 """Seconds to wait for an input that has nothing."""

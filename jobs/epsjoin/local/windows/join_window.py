@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.local.arguments import as_array, check_count, check_points, index_distinct, int_column
+from epsjoin.local.arguments import as_array, check_count, index_distinct, int_column
+from epsjoin.local.coordinates import check_points
 from epsjoin.local.join.arrays import join, self_join
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.metric import Metric

@@ -17,8 +17,9 @@ from epsjoin.lake import transactions, uris
 from epsjoin.lake.sample import Sample
 from epsjoin.lake.schemas import unquoted
 from epsjoin.lake.targets import Target
-from epsjoin.local.arguments import as_array, check_choice, check_dimensions
+from epsjoin.local.arguments import as_array, check_choice
 from epsjoin.local.bestmatch.orders import Closest, Order, Subset, orders_of
+from epsjoin.local.coordinates import check_dimensions
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.params import MATCH_HOW, MATCH_TAKE
 from epsjoin.spark.bestmatch.distribute import match_frames, plan_match, result_schema

@@ -13,7 +13,8 @@ from epsjoin.console import counted, in_unit, say
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats
 from epsjoin.lake.sample import Sample
-from epsjoin.local.arguments import as_array, check_dimensions
+from epsjoin.local.arguments import as_array
+from epsjoin.local.coordinates import check_dimensions
 from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.block_planner import choose_products, plan_products, plan_run_in_blocks

@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
-from epsjoin.local.arguments import as_number, check_count, check_points
+from epsjoin.local.arguments import as_number, check_count
+from epsjoin.local.coordinates import check_points
 from epsjoin.local.progressive.kinds.kind import Fitted, JoinKind, Keyed, check_lower
 from epsjoin.local.progressive.rows import Keys, Values
 

@@ -26,7 +26,8 @@ from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
-from epsjoin.local.arguments import as_number, check_points
+from epsjoin.local.arguments import as_number
+from epsjoin.local.coordinates import check_points
 from epsjoin.local.progressive.kinds.sweep_areas import KindArea, SortedArea
 from epsjoin.local.progressive.rows import Keys, SweepRows, Values
 
