@@ -88,7 +88,7 @@ test-uncompiled: $(JOBS) ## kernels as plain Python, which checks every index; t
 test-spark: test-joins test-steps test-engine ## the steps and what they are made of, each third on one local Spark session
 
 STEPS := tests/spark/ingest tests/spark/epsilon tests/spark/checks tests/spark/compare tests/spark/report
-JOINS := tests/spark/join tests/spark/match tests/spark/bestmatch tests/spark/cluster tests/spark/neighbours
+JOINS := tests/spark/join tests/spark/bestmatch tests/spark/cluster tests/spark/neighbours
 
 test-steps: $(JOBS) $(JARS) ## the third of test-spark that reads, checks, compares and reports
 	$(PYTEST) $(STEPS) -m "not long"

@@ -93,7 +93,7 @@ def compile_kernels(package: Path) -> None:
     own |= {"PYTHONPYCACHEPREFIX": prefix} if prefix else {}
     own |= {"NUMBA_CACHE_DIR": str(CACHE), "PYTHONPATH": str(package.parent), "OMP_NUM_THREADS": "1"}
     subprocess.run(
-        [sys.executable, "-m", f"{PACKAGE.name}.spark.warm", package],
+        [sys.executable, "-m", f"{PACKAGE.name}.spark.startup.warm", package],
         cwd=package.parent,
         env=own,
         stdout=sys.stderr,

@@ -1,7 +1,7 @@
 """spark-submit jobs/cluster.py: find density clusters (DBSCAN) from the stored pairs."""
 
 from epsjoin.spark.cluster import cluster
-from epsjoin.spark.job import run_job
+from epsjoin.spark.job.job import run_job
 
 if __name__ == "__main__":
     raise SystemExit(run_job("cluster", cluster.run, starts_session=False))

@@ -1,6 +1,6 @@
 """spark-submit jobs/merge_join.py: join each part by itself, which finds every pair once."""
 
-from epsjoin.spark.job import run_job
+from epsjoin.spark.job.job import run_job
 from epsjoin.spark.join import merge_join
 
 if __name__ == "__main__":

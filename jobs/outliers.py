@@ -1,6 +1,6 @@
 """spark-submit jobs/outliers.py: rank all points by how far out they lie."""
 
-from epsjoin.spark.job import run_job
+from epsjoin.spark.job.job import run_job
 from epsjoin.spark.neighbours import outliers
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from epsjoin.console import say
 from epsjoin.errors import DataRefusedError
 from epsjoin.pipeline import STAGES
 from epsjoin.spark.checks.quality import check_quality
-from epsjoin.spark.job import Job, run_job
+from epsjoin.spark.job.job import Job, run_job
 
 
 def check(job: Job, stage: str) -> Mapping[str, float]:

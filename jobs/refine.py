@@ -1,6 +1,6 @@
 """spark-submit jobs/refine.py: compare candidates among documents as trees, which leaves those within eps."""
 
-from epsjoin.spark.job import run_job
+from epsjoin.spark.job.job import run_job
 from epsjoin.spark.join import refine
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """spark-submit jobs/rehearse.py: run the steps once on points of its own (bin/class-archive)."""
 
-from epsjoin.spark.rehearse import rehearse
+from epsjoin.spark.startup.rehearse import rehearse
 
 if __name__ == "__main__":
     raise SystemExit(rehearse())

@@ -1,6 +1,6 @@
 """spark-submit jobs/replicate.py: plan the join, and spread the points over its parts."""
 
-from epsjoin.spark.job import run_job
+from epsjoin.spark.job.job import run_job
 from epsjoin.spark.join import replicate
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import sys
 from functools import partial
 
 from epsjoin.spark.checks.verify import MAX_POINTS_PER_CELL, Request, verify_tables
-from epsjoin.spark.job import run_job
+from epsjoin.spark.job.job import run_job
 
 WHAT = """
 Check a run's stored pairs, clusters and outliers by brute force. Random points, and those of random cells,

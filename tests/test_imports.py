@@ -80,7 +80,7 @@ def test_imports__a_job_that_makes_arrays_does_not_load_pandas_for_them(tmp_path
     arguments = ["--lake", lake.uri, "--contracts", str(lake.contracts), "--dataset", "tiny", "--run", RUN]
     program = f"""
 import pyarrow as pa
-from epsjoin.spark.job import run_job
+from epsjoin.spark.job.job import run_job
 step = lambda job: {{"rows": len(pa.array([1, 2]))}}
 assert run_job("report", step, {arguments}, starts_session=False) == 0
 """
@@ -91,7 +91,7 @@ assert run_job("report", step, {arguments}, starts_session=False) == 0
 def test_imports__pandas_is_there_for_who_asks_though_pyarrow_was_kept_from_it() -> None:
     program = """
 import pyarrow as pa
-from epsjoin.spark.arrow import keep_pandas_out
+from epsjoin.spark.tasks.arrow import keep_pandas_out
 keep_pandas_out()
 assert pa.array([1.5, None]).null_count == 1
 assert "pandas" not in sys.modules

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import ship
-from epsjoin.spark import warm
+from epsjoin.spark.startup import warm
 
 
 @pytest.fixture
@@ -90,13 +90,13 @@ def test_compile_in__leaves_bytecode_beside_the_sources_and_nowhere_else(
 ) -> None:
     monkeypatch.setenv("PYTHONPYCACHEPREFIX", prefix and str(tmp_path / prefix))
     package = tmp_path / "epsjoin"
-    (package / "spark").mkdir(parents=True)
+    (package / "spark" / "startup").mkdir(parents=True)
     (package / "__init__.py").touch()
     (package / "kernels.py").touch()
-    (package / "spark" / "warm.py").write_text("import epsjoin.kernels\n")
+    (package / "spark" / "startup" / "warm.py").write_text("import epsjoin.kernels\n")
     ship.compile_kernels(package)
     found = {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("epsjoin/**/*.pyc")}
-    compiled = ("__pycache__/__init__", "__pycache__/kernels", "spark/__pycache__/warm")
+    compiled = ("__pycache__/__init__", "__pycache__/kernels", "spark/startup/__pycache__/warm")
     assert found == {f"epsjoin/{name}.{sys.implementation.cache_tag}.pyc" for name in compiled}
     assert list(tmp_path.rglob("epsjoin")) == [package]
 

@@ -65,7 +65,7 @@ def join(frame: Any, name: str, n_tasks: int) -> Joined:
 
 def main() -> int:
     os.environ |= environment(2)
-    from epsjoin.spark.session import get_session
+    from epsjoin.spark.job.session import get_session
 
     spark = get_session("bench")
     lines, more = [], {}

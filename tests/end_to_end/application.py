@@ -20,8 +20,8 @@ from pyspark.sql import SparkSession
 
 from epsjoin.lake import transactions
 from epsjoin.lake.targets import Target
-from epsjoin.spark import tasks
-from epsjoin.spark.session import get_session
+from epsjoin.spark.job.session import get_session
+from epsjoin.spark.tasks import tasks
 
 ROWS = {"fails within its file": 1 << 22, "fails after its file": 3, "is too slow": 5, "does well": 7}
 """A task each, and the rows that it writes; the first one's are more than a row group."""

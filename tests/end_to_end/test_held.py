@@ -12,7 +12,7 @@ from tests.tiny import RUN, coordinate, key
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
 from epsjoin.spark.ingest import ingest
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from survival import chain
 
 HELD, NEXT = "2023-07-01", "2023-08-01"

@@ -17,7 +17,7 @@ pytestmark = [
 ]
 
 JOB = """
-from epsjoin.spark.job import run_job
+from epsjoin.spark.job.job import run_job
 
 def wait(job):
     job.spark

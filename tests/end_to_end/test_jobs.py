@@ -30,7 +30,7 @@ def submit(
     )
 
 
-@pytest.mark.long  # the wrapper passes on every code; that this one is 5 is in tests/spark/test_job.py
+@pytest.mark.long  # the wrapper passes on every code; that this one is 5 is in tests/spark/job/test_job.py
 def test_spark_submit__passes_on_that_there_was_nothing_to_do(tmp_path: Path) -> None:
     done = submit(tmp_path, "ingest", "2021-01-01")
     assert done.returncode == 5

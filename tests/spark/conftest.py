@@ -43,9 +43,9 @@ from pyspark.sql import SparkSession
 
 from epsjoin.params import RunParams
 from epsjoin.spark.checks.quality import check_quality
-from epsjoin.spark.job import Job, Step, run_job
-from epsjoin.spark.rehearse import STEPS
-from epsjoin.spark.session import get_session
+from epsjoin.spark.job.job import Job, Step, run_job
+from epsjoin.spark.job.session import get_session
+from epsjoin.spark.startup.rehearse import STEPS
 from tests.tiny import RUN, coordinate, key, new_lake
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from epsjoin.spark.job import Job, Step
+from epsjoin.spark.job.job import Job, Step
 from epsjoin.spark.join import refine
 from oracles.trees import Tree, recurrence
 from tests.local.trees.cases import as_tree

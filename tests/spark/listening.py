@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from epsjoin.spark.session import get_session
+from epsjoin.spark.job.session import get_session
 
 if __name__ == "__main__":
     print(f"listening: {get_session('listening').conf.get('spark.driver.port')}", flush=True)

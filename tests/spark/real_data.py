@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from tests.spark.conftest import STEPS, JobMaker
 from tests.tiny import coordinate, key
 

@@ -18,7 +18,7 @@ from epsjoin import pipeline
 from epsjoin.errors import TableError
 from epsjoin.lake import parquet, slices, targets, transactions, uris
 from epsjoin.lake.lake import Slice
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from tests.spark.conftest import copy_of, submit
 from tests.tiny import RUN
 
@@ -116,7 +116,7 @@ def workers_of(pid: int) -> Iterator[int]:
     """The Python processes of a session's tasks."""
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if b"spark.daemon" in (folder / "cmdline").read_bytes() and pid in ancestors(folder.name):
+            if b"spark.startup.daemon" in (folder / "cmdline").read_bytes() and pid in ancestors(folder.name):
                 yield int(folder.name)
         except OSError:
             continue

@@ -23,11 +23,11 @@ from epsjoin.lake import slices, targets
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.params import RunParams
 from epsjoin.paths import CONTRACTS
-from epsjoin.spark import splits
 from epsjoin.spark.checks.verify import Request, verify_tables
 from epsjoin.spark.cluster.cluster import stored_pairs
-from epsjoin.spark.job import Job
-from epsjoin.spark.rows import StoredRows
+from epsjoin.spark.job.job import Job
+from epsjoin.spark.rows import splits
+from epsjoin.spark.rows.rows import StoredRows
 from oracles.cluster import dbscan_of_rows
 from tests import open_sets
 from tests.spark.conftest import REPO, STAGES, STEPS, JobMaker

@@ -15,7 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from epsjoin import pipeline
 from epsjoin.lake import slices, uris
 from epsjoin.lake.lake import Slice
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from tests.lake.test_protocol import demand
 from tests.spark.conftest import copy_of, submit
 from tests.tiny import RUN

@@ -15,9 +15,9 @@ from epsjoin.errors import TableError
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
 from epsjoin.report.publish import publish
-from epsjoin.spark import scan
 from epsjoin.spark.ingest import ingest
-from epsjoin.spark.job import Job, run_job
+from epsjoin.spark.job.job import Job, run_job
+from epsjoin.spark.rows import scan
 from tests.spark.conftest import STEPS, JobMaker
 from tests.tiny import RUN, coordinate, key
 

@@ -24,7 +24,7 @@ from epsjoin.spark.cluster import cluster
 from epsjoin.spark.compare import compare
 from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
-from epsjoin.spark.job import Job, Step
+from epsjoin.spark.job.job import Job, Step
 from epsjoin.spark.join import merge_join, replicate
 from epsjoin.spark.neighbours import outliers
 from epsjoin.spark.report.gather import gather

@@ -20,7 +20,7 @@ from epsjoin.params import RunParams
 from epsjoin.pipeline import tables_up_to
 from epsjoin.report.page import render
 from epsjoin.spark.checks.quality import check_quality
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from epsjoin.spark.report.gather import gather
 from tests.spark.conftest import REPO
 from tests.spark.documents import STEPS_OF_TREES, run_until

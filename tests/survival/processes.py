@@ -113,14 +113,14 @@ def driver(started: Started) -> list[int]:
 
 def worker(started: Started) -> list[int]:
     """Python processes that work on tasks: children of pyspark.daemon."""
-    daemons = {p.pid for p in started.processes() if "spark.daemon" in p.command and p.parent in jvm(started)}
+    daemons = set(daemon(started))
     return [p.pid for p in started.processes() if p.parent in daemons]
 
 
 def daemon(started: Started) -> list[int]:
     """The process that forks the workers."""
     of_jvm = set(jvm(started))
-    return [p.pid for p in started.processes() if "spark.daemon" in p.command and p.parent in of_jvm]
+    return [p.pid for p in started.processes() if "spark.startup.daemon" in p.command and p.parent in of_jvm]
 
 
 def wrapper(started: Started) -> list[int]:

@@ -7,9 +7,9 @@ import sys
 from functools import partial
 
 from epsjoin.report.publish import publish
-from epsjoin.spark import rehearse
 from epsjoin.spark.checks.quality import check_quality
-from epsjoin.spark.job import run_job
+from epsjoin.spark.job.job import run_job
+from epsjoin.spark.startup import rehearse
 
 STEPS = {
     **rehearse.STEPS,

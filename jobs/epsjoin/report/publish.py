@@ -12,7 +12,7 @@ from epsjoin.console import say
 from epsjoin.lake import uris
 from epsjoin.report.matches import write_matches
 from epsjoin.report.page import write_report
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from epsjoin.spark.report.gather import gather
 from epsjoin.spark.report.matches import gather_matches
 

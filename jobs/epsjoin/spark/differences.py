@@ -24,9 +24,9 @@ from epsjoin.digests import UNKEYED, check_types, digest_table
 from epsjoin.errors import ArgumentError
 from epsjoin.lake.schemas import quoted
 from epsjoin.local.arguments import list_names
-from epsjoin.spark.arrow import Task
-from epsjoin.spark.column_names import folding
-from epsjoin.spark.columns import refuse_stream
+from epsjoin.spark.points.column_names import folding
+from epsjoin.spark.points.columns import refuse_stream
+from epsjoin.spark.tasks.arrow import Task
 
 _RESULT = ("kind", "columns", "before", "now")
 """Columns of the result besides the key."""

@@ -16,15 +16,15 @@ from pyspark.sql import functions as F
 from epsjoin.errors import BudgetError, DataRefusedError
 from epsjoin.kernels.arrays import Floats
 from epsjoin.lake import transactions
-from epsjoin.spark.arrow import Task
-from epsjoin.spark.columns import column_of_ids
 from epsjoin.spark.frames import similarity_join
 from epsjoin.spark.join.frames import as_limit, target_at
 from epsjoin.spark.join.pairs import PAIRS
 from epsjoin.spark.join.records import Compare, bring_records, compare_records
-from epsjoin.spark.persist import materialize, persist_until
-from epsjoin.spark.rows import FrameRows
-from epsjoin.spark.write import Written, write_table
+from epsjoin.spark.points.columns import column_of_ids
+from epsjoin.spark.rows.persist import materialize, persist_until
+from epsjoin.spark.rows.rows import FrameRows
+from epsjoin.spark.rows.write import Written, write_table
+from epsjoin.spark.tasks.arrow import Task
 
 Pack = Callable[[list[str | None], list[int]], tuple[pa.Array, Floats]]
 """From the texts of a batch and their ids to records, as tasks pass them on, and a point for each."""

@@ -22,7 +22,6 @@ from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.one_sided import planned
 from epsjoin.local.scale import check_weights, weigh_metric
 from epsjoin.spark.cluster.from_pairs import cluster_pairs, refuse_noise_id
-from epsjoin.spark.columns import points_of, points_of_both
 from epsjoin.spark.join.frames import (
     MAX_PAIRS,
     as_limit,
@@ -39,9 +38,10 @@ from epsjoin.spark.join.semi import Sides, keep_rows
 from epsjoin.spark.neighbours.rank import rank_points
 from epsjoin.spark.neighbours.ranked import Scoring
 from epsjoin.spark.neighbours.search import search_nearest
-from epsjoin.spark.persist import materialize, persist_until
-from epsjoin.spark.points import refuse_changed
-from epsjoin.spark.rows import to_frame, to_ipc_rows
+from epsjoin.spark.points.columns import points_of, points_of_both
+from epsjoin.spark.points.points import refuse_changed
+from epsjoin.spark.rows.persist import materialize, persist_until
+from epsjoin.spark.rows.rows import to_frame, to_ipc_rows
 
 
 def dbscan(

@@ -17,9 +17,9 @@ from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.history import RANGE, View, open_view
 from epsjoin.lake.lake import Lake
 from epsjoin.paths import CONTRACTS
-from epsjoin.spark import tasks
-from epsjoin.spark.rows import BATCH_ROWS
-from epsjoin.spark.splits import Split, plan_splits
+from epsjoin.spark.rows.rows import BATCH_ROWS
+from epsjoin.spark.rows.splits import Split, plan_splits
+from epsjoin.spark.tasks import tasks
 from epsjoin.vocabulary import NOISE
 
 

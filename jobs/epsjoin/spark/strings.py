@@ -11,10 +11,10 @@ from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.local.arguments import check_count
 from epsjoin.local.strings import BINS, Q, edits_within, encode
-from epsjoin.spark.columns import type_of
 from epsjoin.spark.edit_join import EditMetric, edit_join
 from epsjoin.spark.join.frames import MAX_PAIRS
 from epsjoin.spark.join.records import Near
+from epsjoin.spark.points.columns import type_of
 
 
 def string_join(

@@ -20,10 +20,10 @@ from epsjoin.local.trees.prepared import (
     prepare,
 )
 from epsjoin.local.trees.trees import Trees
-from epsjoin.spark.columns import type_of
 from epsjoin.spark.edit_join import EditMetric, Pack, edit_join
 from epsjoin.spark.join.frames import MAX_PAIRS
 from epsjoin.spark.join.trees import tree_comparer
+from epsjoin.spark.points.columns import type_of
 
 
 def tree_join(

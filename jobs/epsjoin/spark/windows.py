@@ -26,7 +26,7 @@ from epsjoin.local.arguments import check_count
 from epsjoin.local.windows.batches import TEXT, Counts
 from epsjoin.local.windows.value_window import ValueWindow
 from epsjoin.paths import CONTRACTS
-from epsjoin.spark.stored import StoredSlice
+from epsjoin.spark.rows.stored import StoredSlice
 
 MAX_VALUES = 100_000
 """Largest number of distinct values of a column that is windowed: it is for categories, not for names."""

@@ -58,8 +58,8 @@ TABLES_ALONE = tuple(step for step in STEPS if "quality" not in step and step no
 """The steps of the largest set: from its rows to their outliers."""
 
 NOTHING = {
-    "nothing": "from epsjoin.spark.session import get_session\n\nget_session('nothing').range(1).count()\n",
-    "no session": "import epsjoin.spark.session\n",
+    "nothing": "from epsjoin.spark.job import session\n\nsession.get_session('nothing').range(1).count()\n",
+    "no session": "import epsjoin.spark.job.session\n",
 }
 """Jobs that do nothing: one counts a row, the other does not even start a session."""
 

@@ -66,8 +66,8 @@ class Bench:
     def __init__(self, points: Any, eps: float, cores: int, folder: Path) -> None:
         os.environ |= environment(cores)
         from epsjoin.params import RunParams
-        from epsjoin.spark.job import Job
-        from epsjoin.spark.session import get_session
+        from epsjoin.spark.job.job import Job
+        from epsjoin.spark.job.session import get_session
 
         self.points, self.eps = points, eps
         self.names = [f"x{j}" for j in range(points.shape[1])]
@@ -96,7 +96,7 @@ class Bench:
     def library(self) -> Mapping[str, float]:
         import epsjoin.spark
         from epsjoin.lake.lake import Slice
-        from epsjoin.spark import scan
+        from epsjoin.spark.rows import scan
 
         points = scan.read(self.job.spark, self.job.lake, Slice("points", RUN))
         out = self.folder / "library"
@@ -106,7 +106,7 @@ class Bench:
     def by_spark(self) -> Mapping[str, float]:
         import epsjoin.spark
         from epsjoin.lake.lake import Slice
-        from epsjoin.spark import scan
+        from epsjoin.spark.rows import scan
 
         points = scan.read(self.job.spark, self.job.lake, Slice("points", RUN))
         out = self.folder / "by_spark"

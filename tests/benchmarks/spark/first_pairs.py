@@ -33,7 +33,7 @@ class FirstPairs(Bench):
 
         import epsjoin.spark
         from epsjoin.lake.lake import Slice
-        from epsjoin.spark import scan
+        from epsjoin.spark.rows import scan
 
         points = scan.read(self.job.spark, self.job.lake, Slice("points", RUN))
         out = tempfile.mkdtemp(dir=self.folder) + "/pairs"

@@ -79,9 +79,9 @@ def measure(name: str, n_rows: int | None, rounds: int) -> tuple[int, str, CPU, 
         import pyarrow.csv as pcsv
 
         from epsjoin.params import RunParams
-        from epsjoin.spark.job import Job
-        from epsjoin.spark.rehearse import STEPS
-        from epsjoin.spark.session import get_session
+        from epsjoin.spark.job.job import Job
+        from epsjoin.spark.job.session import get_session
+        from epsjoin.spark.startup.rehearse import STEPS
 
         folder, chosen = Path(scratch), BY_NAME[name]
         points = chosen.make()[:n_rows]

@@ -98,7 +98,7 @@ def seconds_of_tasks(file: str, eps: float, n_parts: int) -> list[float]:
     folder = Path(tempfile.mkdtemp(prefix="bench-tasks-"))
     try:
         bench = Bench(np.load(file), eps, 1, folder)
-        from epsjoin.spark import tasks
+        from epsjoin.spark.tasks import tasks
 
         bench.job = replace(bench.job, params=replace(bench.job.params, n_parts=n_parts))
         found: list[list[float]] = []
@@ -139,7 +139,7 @@ def run_lsh(file: str, eps: float, rows: int, rounds: int) -> dict[str, list[Tak
 
         import epsjoin.spark
         from epsjoin.lake.lake import Slice
-        from epsjoin.spark import scan
+        from epsjoin.spark.rows import scan
 
         points = scan.read(bench.job.spark, bench.job.lake, Slice("points", RUN))
         vectors = points.select("id", array_to_vector(F.array(*bench.names)).alias("at")).persist()

@@ -47,15 +47,15 @@ def ways(file: str, eps: float) -> dict[str, list[Taken]]:
     from epsjoin.lake.fingerprints import Fingerprints
     from epsjoin.lake.lake import Slice
     from epsjoin.local.metric import get_metric
-    from epsjoin.spark import tasks
     from epsjoin.spark.cluster import from_pairs
     from epsjoin.spark.cluster.cluster import stored_pairs
     from epsjoin.spark.join import merge_join, replicate
     from epsjoin.spark.neighbours.rank import rank_points
     from epsjoin.spark.neighbours.ranked import Scoring
-    from epsjoin.spark.points import stored_points
-    from epsjoin.spark.rows import StoredRows
-    from epsjoin.spark.write import write_files
+    from epsjoin.spark.points.points import stored_points
+    from epsjoin.spark.rows.rows import StoredRows
+    from epsjoin.spark.rows.write import write_files
+    from epsjoin.spark.tasks import tasks
 
     folder = Path(tempfile.mkdtemp(prefix="bench-scaling-"))
     try:
@@ -216,7 +216,7 @@ class Submitted(NamedTuple):
 
 BY_SPARK = """
 from epsjoin.spark.cluster import cluster
-from epsjoin.spark.job import run_job
+from epsjoin.spark.job.job import run_job
 cluster.fits_driver = lambda *_: False
 cluster.MAX_ON_DRIVER = 0
 raise SystemExit(run_job("cluster", cluster.run))

@@ -34,8 +34,8 @@ class Watching:
 
     @contextmanager
     def counted(self) -> Iterator[None]:
-        from epsjoin.spark import progress
         from epsjoin.spark.join.running import RunningJoin
+        from epsjoin.spark.tasks import progress
 
         places = ((progress._Watcher, "run"), (RunningJoin, "__init__"), (RunningJoin, "counters"))
         patches = [mock.patch.object(of, name, self._counting(getattr(of, name))) for of, name in places]
@@ -56,8 +56,8 @@ class Watching:
 @contextmanager
 def unwatched() -> Iterator[None]:
     """Let joins in parts run without a watch, and their tasks tell nothing before all have ended."""
-    from epsjoin.spark.ended_tasks import EndedTasks
     from epsjoin.spark.join.running import RunningJoin
+    from epsjoin.spark.tasks.ended_tasks import EndedTasks
 
     with (
         mock.patch.object(RunningJoin, "watching", nullcontext),

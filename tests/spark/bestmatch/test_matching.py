@@ -21,9 +21,9 @@ from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.scale import scale_metric
 from epsjoin.spark.bestmatch.matching import BITS, STAGES, Matching
 from epsjoin.spark.bestmatch.records import Records, concat_records, read_records
-from epsjoin.spark.hashes import hash_ids
 from epsjoin.spark.join.parts import sort_rows
 from epsjoin.spark.join.replicas import replicas_of
+from epsjoin.spark.points.hashes import hash_ids
 from oracles import examples
 from tests.spark.bestmatch.results import Row, of_library
 

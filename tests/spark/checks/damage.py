@@ -9,7 +9,7 @@ from epsjoin.lake import slices, uris
 from epsjoin.lake.arrow import to_binary, to_matrix
 from epsjoin.lake.lake import Slice
 from epsjoin.local.sweep.pairs import Pairs
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from tests.spark.checks.right_tables import change_labels, write_pairs
 from tests.tiny import RUN
 

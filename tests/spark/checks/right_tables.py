@@ -19,7 +19,7 @@ from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.sweep.pairs import Pairs
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from oracles.cluster import dbscan_of_rows
 from tests.spark.conftest import JobMaker
 from tests.tiny import RUN, coordinate, key

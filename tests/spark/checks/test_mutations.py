@@ -22,7 +22,7 @@ from epsjoin.spark.checks import ends, scores
 from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.checks.verify import verify_tables
 from epsjoin.spark.compare import compare
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from tests.spark.checks.mutations import MUTATIONS
 from tests.spark.checks.mutations.clusters import two_clusters_merged
 from tests.spark.checks.mutations.outliers import a_lof_off_by_one_bit

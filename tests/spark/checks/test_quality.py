@@ -26,7 +26,7 @@ from epsjoin.spark.checks import measuring
 from epsjoin.spark.checks.judge import Outcome, judge
 from epsjoin.spark.checks.measuring import Answers, ask_driver, ask_spark
 from epsjoin.spark.checks.quality import check_quality
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from tests.spark.checks.broken import BEFORE, Rule, changes_that_break
 from tests.spark.checks.stored import store
 from tests.spark.conftest import STEPS, copy_of, new_job
@@ -188,7 +188,7 @@ def test_gates__say_the_same_of_what_spark_reads(job: Job, monkeypatch: pytest.M
     watched = replace(job, session=noting("Spark", job.session))
     found, done = [], []
     for limit in (1 << 30, 0):
-        monkeypatch.setattr("epsjoin.spark.stored.MAX_HERE_BYTES", limit)
+        monkeypatch.setattr("epsjoin.spark.rows.stored.MAX_HERE_BYTES", limit)
         monkeypatch.setattr(measuring, "MAX_ROWS", limit)
         by.clear()
         with pytest.raises(DataRefusedError, match="clusters: "):

@@ -24,7 +24,7 @@ from epsjoin.spark.checks.verify import Request, verify_tables
 from epsjoin.spark.cluster import cluster
 from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
-from epsjoin.spark.job import Job, run_job
+from epsjoin.spark.job.job import Job, run_job
 from epsjoin.spark.join import merge_join, replicate
 from tests.spark.checks.damage import Damage
 from tests.spark.checks.right_tables import (

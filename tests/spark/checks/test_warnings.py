@@ -16,7 +16,7 @@ from epsjoin.lake.lake import Slice
 from epsjoin.params import RunParams
 from epsjoin.pipeline import CHAINS
 from epsjoin.spark.checks.quality import check_quality
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from tests.spark.checks.test_quality import RULES
 from tests.spark.conftest import REPO, STEPS, JobMaker
 from tests.spark.real_data import job_on

@@ -18,15 +18,15 @@ from epsjoin.lake import delta_log
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File
-from epsjoin.spark import tasks
 from epsjoin.spark.cluster import cluster, from_pairs, on_driver
 from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from epsjoin.spark.join import merge_join, replicate
 from epsjoin.spark.neighbours import outliers
-from epsjoin.spark.rows import Rows
-from epsjoin.spark.stored import StoredSlice
+from epsjoin.spark.rows.rows import Rows
+from epsjoin.spark.rows.stored import StoredSlice
+from epsjoin.spark.tasks import tasks
 from tests import open_sets
 from tests.spark.conftest import STEPS, JobMaker, copy_of, new_job
 from tests.spark.real_data import JOIN_STEPS, column, job_on

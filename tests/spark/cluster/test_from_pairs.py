@@ -24,11 +24,11 @@ from epsjoin.spark.cluster.from_pairs import (
     cluster_pairs,
     connect_flagged,
 )
-from epsjoin.spark.columns import points_of
 from epsjoin.spark.join.frames import join_points
 from epsjoin.spark.join.pairs import PAIRS
-from epsjoin.spark.rows import FrameRows, collect_table, to_frame
-from epsjoin.spark.shared import Shared, share
+from epsjoin.spark.points.columns import points_of
+from epsjoin.spark.rows.rows import FrameRows, collect_table, to_frame
+from epsjoin.spark.tasks.shared import Shared, share
 from oracles import cluster as slow_cluster
 from oracles import join as slow
 from tests.spark.lattice import LATTICE, columns_of, frame_of

@@ -10,8 +10,8 @@ from typing import Any
 from epsjoin.lake import delta_log, slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
-from epsjoin.spark.job import Job
-from epsjoin.spark.rehearse import STEPS
+from epsjoin.spark.job.job import Job
+from epsjoin.spark.startup.rehearse import STEPS
 from tests import planted
 from tests.spark.ingest.here import reading_here
 from tests.tiny import coordinate, key

@@ -16,8 +16,8 @@ from epsjoin.lake import transactions
 from epsjoin.lake.lake import Slice
 from epsjoin.spark.compare import compare
 from epsjoin.spark.compare.changes import to_json
-from epsjoin.spark.rehearse import STEPS
 from epsjoin.spark.report.gather import gather
+from epsjoin.spark.startup.rehearse import STEPS
 from tests import planted
 from tests.spark.compare.runs import COLUMNS, GUARD, PARAMS, contents, process, rows, write
 from tests.spark.conftest import JobMaker

@@ -22,12 +22,12 @@ from epsjoin.lake.history import open_view, read_ranges
 from epsjoin.lake.lake import Slice
 from epsjoin.report.page import render
 from epsjoin.report.sentences import list_events, what_changed
-from epsjoin.spark import buckets
 from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.compare import compare
-from epsjoin.spark.job import Job
-from epsjoin.spark.rehearse import STEPS
+from epsjoin.spark.job.job import Job
+from epsjoin.spark.points import buckets
 from epsjoin.spark.report.gather import gather
+from epsjoin.spark.startup.rehearse import STEPS
 from tests import open_sets, planted
 from tests.spark.compare.runs import (
     COLUMNS,

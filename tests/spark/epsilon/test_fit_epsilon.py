@@ -18,7 +18,7 @@ from epsjoin.lake.lake import Slice
 from epsjoin.params import RunParams
 from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from epsjoin.spark.join import replicate
 from tests import open_sets
 from tests.spark.conftest import JobMaker

@@ -20,9 +20,9 @@ from epsjoin.spark.epsilon.k_distances import (
     k_distances,
     other_eps,
 )
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from epsjoin.spark.report.gather import gather
-from epsjoin.spark.stored import StoredSlice
+from epsjoin.spark.rows.stored import StoredSlice
 from tests.spark.conftest import JobMaker, copy_of, new_job
 from tests.spark.two_runs import job_on, run_steps, snapshot, some_rows
 from tests.tiny import RUN

@@ -9,7 +9,7 @@ from typing import Any
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
 from epsjoin.params import RunParams
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 
 DATA = Path(__file__).parents[2] / "data"
 LAST_YEAR, BEFORE, NOW, NEXT = "2022-06-01", "2023-05-01", "2023-06-01", "2023-07-01"

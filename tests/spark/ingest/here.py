@@ -18,8 +18,8 @@ from epsjoin.spark.ingest.passes import reports_in
 from epsjoin.spark.ingest.read import SourceFile, make_reader
 from epsjoin.spark.ingest.settle import make_second_reader, make_settler, staged_schema
 from epsjoin.spark.ingest.writer import Targets
-from epsjoin.spark.job import Job
-from epsjoin.spark.tasks import TaskReport
+from epsjoin.spark.job.job import Job
+from epsjoin.spark.tasks.tasks import TaskReport
 from tests.tiny import RUN, new_lake
 
 

@@ -16,7 +16,7 @@ from epsjoin.lake.lake import Slice
 from epsjoin.params import RunParams
 from epsjoin.spark.digests import key_of, to_digests
 from epsjoin.spark.ingest import ingest
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from tests.spark.conftest import JobMaker
 from tests.tiny import RUN, coordinate, key
 

@@ -13,7 +13,7 @@ from epsjoin.errors import DataRefusedError
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
 from epsjoin.spark.ingest import divide, doubles, ingest, passes, read
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from tests.spark.conftest import JobMaker
 from tests.spark.ingest.test_settle import COLUMNS, by_hand, seen_items, write_files
 from tests.tiny import RUN

@@ -17,10 +17,10 @@ from epsjoin.lake.lake import Slice
 from epsjoin.lake.uris import filesystem_of
 from epsjoin.local.guard.judge import CHECKS
 from epsjoin.pipeline import tables_of
-from epsjoin.spark import buckets
 from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.ingest import ingest
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
+from epsjoin.spark.points import buckets
 from tests.spark.ingest.guarded import NEXT, NOW, TEXT, accepting, findings, write
 from tests.spark.ingest.here import new_job
 from tests.tiny import RUN, coordinate, key

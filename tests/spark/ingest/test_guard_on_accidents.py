@@ -15,7 +15,7 @@ from epsjoin.errors import DataRefusedError
 from epsjoin.lake import refusals
 from epsjoin.local.guard.judge import CHECKS
 from epsjoin.spark.ingest import ingest
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from tests.accidents import ACCIDENTS, Snapshot, read_snapshot
 from tests.spark.conftest import copy_of
 from tests.spark.ingest.guarded import (

@@ -15,14 +15,14 @@ import pytest
 from epsjoin.errors import DataRefusedError, NothingToDoError, TableError
 from epsjoin.lake import slices, uris
 from epsjoin.lake.lake import Slice
-from epsjoin.spark import tasks
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.ingest.facts import KindCount, facts_of
 from epsjoin.spark.ingest.snapshot import find_snapshot
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from epsjoin.spark.report.intake import count_reasons
-from epsjoin.spark.stored import StoredSlice
-from epsjoin.spark.tasks import TaskReport
+from epsjoin.spark.rows.stored import StoredSlice
+from epsjoin.spark.tasks import tasks
+from epsjoin.spark.tasks.tasks import TaskReport
 from tests.spark.conftest import JobMaker
 from tests.tiny import RUN, coordinate, key
 

@@ -15,7 +15,7 @@ from epsjoin.lake.lake import Slice
 from epsjoin.params import RunParams
 from epsjoin.source.sampling import sample_files
 from epsjoin.spark.ingest import ingest
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from tests.spark.conftest import JobMaker
 from tests.tiny import coordinate, has_slice, key
 

@@ -19,7 +19,7 @@ from epsjoin.lake.lake import Slice
 from epsjoin.spark import windows
 from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.ingest import ingest
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from epsjoin.spark.report.values import gather_values
 from oracles.windows import Window
 from tests.open_sets import DATA

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from tests.spark.conftest import copy_of, new_job
 from tests.spark.join.months import MONTHS, history_job, process
 

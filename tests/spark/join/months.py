@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from oracles import increment as twin
 from tests import open_sets
 from tests.spark.conftest import STEPS, JobMaker

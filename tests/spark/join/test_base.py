@@ -16,7 +16,7 @@ from epsjoin.lake.fingerprints import Fingerprints, new_fingerprint
 from epsjoin.lake.lake import Slice
 from epsjoin.params import RunParams
 from epsjoin.spark.ingest import ingest
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from epsjoin.spark.join import base
 from epsjoin.spark.join.base import Changes, Increment, IncrementPlan, base_tables, find_increment
 from tests.spark.ingest.here import new_job, reading_here

@@ -23,13 +23,13 @@ from epsjoin.local.plan.product import ProductPlan
 from epsjoin.local.plan.sizes import WORKER_BYTES
 from epsjoin.local.plan.ways import Tables
 from epsjoin.local.sweep.sweeping import add_counts
-from epsjoin.spark.arrow import from_ipc
-from epsjoin.spark.columns import points_of
 from epsjoin.spark.join import blocks as sending
 from epsjoin.spark.join.blocks import join_task, make_sender
 from epsjoin.spark.join.plan import plan_pairs
-from epsjoin.spark.reading import Reading
-from epsjoin.spark.tasks import TaskReport
+from epsjoin.spark.points.columns import points_of
+from epsjoin.spark.points.reading import Reading
+from epsjoin.spark.tasks.arrow import from_ipc
+from epsjoin.spark.tasks.tasks import TaskReport
 from oracles import join as twin
 from tests.local.join.many_dimensions import KINDS, any_space, awkward_rows, features
 from tests.spark.lattice import no_pairs, pairs_of

@@ -25,7 +25,7 @@ from epsjoin.pipeline import tables_of
 from epsjoin.report.page import render
 from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.checks.verify import Request, verify_tables
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from epsjoin.spark.join import increment, merge_join, replicate
 from epsjoin.spark.report.gather import gather
 from oracles import increment as twin

@@ -15,7 +15,7 @@ from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.spark.ingest import ingest
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from epsjoin.spark.join import base, merge_join, replicate
 from epsjoin.spark.join.base import Increment, find_increment
 from oracles import increment as twin

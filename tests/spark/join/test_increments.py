@@ -117,7 +117,7 @@ import numpy as np
 from pyspark.sql import SparkSession
 import epsjoin.spark
 from epsjoin import Cuts
-from epsjoin.spark.session import get_session
+from epsjoin.spark.job.session import get_session
 spark = get_session("killed")
 points = np.load(sys.argv[1])
 rows = [(i, *map(float, point)) for i, point in enumerate(points)]

@@ -22,12 +22,12 @@ from epsjoin.lake.targets import Target
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.planner import plan_join
-from epsjoin.spark import tasks
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from epsjoin.spark.join import merge_join, parts, replicate
 from epsjoin.spark.join.replicas import REPLICAS, replicas_read_by
 from epsjoin.spark.join.replicate import make_encoder
-from epsjoin.spark.reading import Reading
+from epsjoin.spark.points.reading import Reading
+from epsjoin.spark.tasks import tasks
 from tests import open_sets
 from tests.spark.conftest import JobMaker, copy_of, new_job
 from tests.spark.ingest.here import reading_here

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 
 from epsjoin import get_metric
 from epsjoin.local.plan import sizes
-from epsjoin.spark.columns import points_of
 from epsjoin.spark.join.plan import plan_frames
+from epsjoin.spark.points.columns import points_of
 from tests.spark.lattice import frame_of
 
 

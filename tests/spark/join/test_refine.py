@@ -24,10 +24,10 @@ from epsjoin.spark.checks.quality import check_quality
 from epsjoin.spark.checks.verify import Request, verify_tables
 from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from epsjoin.spark.join import refine
 from epsjoin.spark.report.gather import gather
-from epsjoin.spark.write import Written
+from epsjoin.spark.rows.write import Written
 from oracles.trees import Tree, n_nodes
 from tests.local.trees.cases import as_tree
 from tests.spark.conftest import JobMaker, copy_of, new_job

@@ -14,10 +14,12 @@ from epsjoin.lake.lake import Slice
 from epsjoin.lake.sample import Sample
 from epsjoin.lake.schemas import parse_ddl
 from epsjoin.lake.targets import Target
-from epsjoin.spark import points, splits, tasks
 from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.join import replicate
+from epsjoin.spark.points import points
+from epsjoin.spark.rows import splits
+from epsjoin.spark.tasks import tasks
 from tests import open_sets
 from tests.spark.conftest import JobMaker
 from tests.spark.real_data import JOIN_STEPS, content, job_on
@@ -141,7 +143,7 @@ def test_replicate__reads_one_large_file_by_many_tasks(
     for bound in ("MIN_SPLIT_BYTES", "MAX_SPLIT_BYTES"):
         monkeypatch.setattr(splits, bound, 1 << 14)
     monkeypatch.setattr(splits, "OPEN_COST_BYTES", 1 << 10)
-    monkeypatch.setattr("epsjoin.spark.points.MAX_BATCH_ROWS", 77)
+    monkeypatch.setattr("epsjoin.spark.points.points.MAX_BATCH_ROWS", 77)
     replicate.run(job)
     assert n_tasks[0] == 1
     assert n_tasks[1] > 3

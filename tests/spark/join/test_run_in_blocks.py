@@ -20,7 +20,7 @@ from epsjoin.local.plan import block_planner, blocks
 from epsjoin.local.plan.blocks import BlockPlan
 from epsjoin.local.plan.stored import read_plan
 from epsjoin.spark.ingest import ingest
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from epsjoin.spark.join import merge_join, replicate
 from oracles import join as twin
 from tests.local.join.many_dimensions import features

@@ -17,13 +17,13 @@ import epsjoin.spark
 from epsjoin import Cuts, get_metric
 from epsjoin.errors import BudgetError
 from epsjoin.local.plan.one_sided import hold
-from epsjoin.spark.columns import points_of
 from epsjoin.spark.join.carried import RowFile, can_travel
 from epsjoin.spark.join.plan import plan_frames
 from epsjoin.spark.join.replicas import replicas_read_by
 from epsjoin.spark.join.semi import Sides, find_rows
 from epsjoin.spark.join.shuffle import replicate_frame
-from epsjoin.spark.rows import to_frame
+from epsjoin.spark.points.columns import points_of
+from epsjoin.spark.rows.rows import to_frame
 from oracles import join as slow
 from tests.spark.lattice import LATTICE, columns_of, frame_of
 

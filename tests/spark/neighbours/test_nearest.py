@@ -13,12 +13,12 @@ import pytest
 from epsjoin.lake.arrow import to_binary
 from epsjoin.lake.lake import Slice
 from epsjoin.local.metric import get_metric
-from epsjoin.spark import stored
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.neighbours import nearest
-from epsjoin.spark.points import stored_reading
-from epsjoin.spark.reading import Reading
-from epsjoin.spark.stored import StoredSlice
+from epsjoin.spark.points.points import stored_reading
+from epsjoin.spark.points.reading import Reading
+from epsjoin.spark.rows import stored
+from epsjoin.spark.rows.stored import StoredSlice
 from tests.spark.conftest import JobMaker
 from tests.spark.two_runs import job_on, snapshot
 from tests.tiny import RUN

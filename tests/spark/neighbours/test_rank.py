@@ -24,13 +24,13 @@ from epsjoin.local.metric import get_metric
 from epsjoin.local.neighbours.rank import robust_spread
 from epsjoin.local.scratch import ScratchFiles
 from epsjoin.spark.cluster.from_pairs import CLUSTERS
-from epsjoin.spark.columns import points_of
 from epsjoin.spark.join.pairs import PAIRS
 from epsjoin.spark.neighbours import cell, on_driver, outliers, rank
 from epsjoin.spark.neighbours.on_driver import MAX_ON_DRIVER_BYTES
 from epsjoin.spark.neighbours.rank import rank_points
 from epsjoin.spark.neighbours.ranked import Scoring, Usual
-from epsjoin.spark.rows import FrameRows, to_frame
+from epsjoin.spark.points.columns import points_of
+from epsjoin.spark.rows.rows import FrameRows, to_frame
 from oracles import cluster as slow_cluster
 from oracles import join as slow
 from oracles import outliers as slow_outliers

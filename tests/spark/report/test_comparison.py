@@ -14,7 +14,7 @@ from epsjoin.findings import ABSENT, OTHERS, TELLING, Comparison
 from epsjoin.lake.cluster_names import count_names
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.params import RunParams
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from epsjoin.spark.report import comparison
 from epsjoin.spark.report.comparison import find_comparison, read_names
 from epsjoin.vocabulary import EVENTS, NOISE

@@ -21,15 +21,16 @@ from epsjoin.lake.lake import Slice
 from epsjoin.lake.schemas import parse_ddl
 from epsjoin.report.page import render
 from epsjoin.report.publish import publish
-from epsjoin.spark import buckets, stored
-from epsjoin.spark.arrow import Task
-from epsjoin.spark.hashes import hash_ids
 from epsjoin.spark.ingest import ingest
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
+from epsjoin.spark.points import buckets
+from epsjoin.spark.points.hashes import hash_ids
 from epsjoin.spark.report import deviations
 from epsjoin.spark.report.gather import find_ties, gather
 from epsjoin.spark.report.intake import gather_intake
 from epsjoin.spark.report.trends import make_trends_before
+from epsjoin.spark.rows import stored
+from epsjoin.spark.tasks.arrow import Task
 from epsjoin.vocabulary import NOISE
 from tests.html_reader import Reader
 from tests.oracles.deviations import z_score

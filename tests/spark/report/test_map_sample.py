@@ -7,7 +7,7 @@ from pathlib import Path
 from epsjoin.lake.lake import Slice
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.report.map_sample import choose_axes
-from epsjoin.spark.stored import StoredSlice
+from epsjoin.spark.rows.stored import StoredSlice
 from tests.spark.conftest import JobMaker
 from tests.tiny import coordinate, key
 

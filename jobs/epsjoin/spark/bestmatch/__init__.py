@@ -1,1 +1,1 @@
-"""Best matches of two frames: the nearest rows by several criteria at once."""
+"""Best matches, the nearest rows by several criteria at once: of two frames, and in the step ``match``."""

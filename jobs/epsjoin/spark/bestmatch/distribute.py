@@ -18,17 +18,17 @@ from epsjoin.local.bestmatch.orders import Order, OwnOrder, Subset, is_of_one_co
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.join_plan import JoinPlan
-from epsjoin.spark import tasks
-from epsjoin.spark.arrow import from_ipc_column, give_back_freed_memory, to_ipc
 from epsjoin.spark.bestmatch.matching import BITS, STAGES, Matching
 from epsjoin.spark.bestmatch.records import Records, read_records
-from epsjoin.spark.hashes import hash_ids
 from epsjoin.spark.join.parts import sort_rows
 from epsjoin.spark.join.plan import plan_samples
 from epsjoin.spark.join.replicas import Replicate, replicas_of
 from epsjoin.spark.join.shuffle import read_part, replicate_frame
-from epsjoin.spark.points import Points
-from epsjoin.spark.rows import FrameRows, MappedRows, Rows
+from epsjoin.spark.points.hashes import hash_ids
+from epsjoin.spark.points.points import Points
+from epsjoin.spark.rows.rows import FrameRows, MappedRows, Rows
+from epsjoin.spark.tasks import tasks
+from epsjoin.spark.tasks.arrow import from_ipc_column, give_back_freed_memory, to_ipc
 
 RECORD_STREAMS = "part int, pending binary, final binary"
 """Columns of records in a shuffle, as DDL: a part, and an Arrow IPC stream of records that are to be compared

@@ -24,12 +24,12 @@ from epsjoin.local.plan.cuts import Cuts
 from epsjoin.params import MATCH_HOW, MATCH_TAKE
 from epsjoin.spark.bestmatch.distribute import match_frames, plan_match, result_schema
 from epsjoin.spark.bestmatch.matching import Matching
-from epsjoin.spark.columns import names_in_right, points_of, type_of
 from epsjoin.spark.join.frames import as_limit
 from epsjoin.spark.join.plan import check_cuts, draw_samples
-from epsjoin.spark.points import Points
-from epsjoin.spark.rows import to_frame
-from epsjoin.spark.write import write_table
+from epsjoin.spark.points.columns import names_in_right, points_of, type_of
+from epsjoin.spark.points.points import Points
+from epsjoin.spark.rows.rows import to_frame
+from epsjoin.spark.rows.write import write_table
 
 _LOW_HALF = 0xFFFFFFFF
 _BITS = {T.LongType: 64, T.IntegerType: 32, T.ShortType: 16, T.ByteType: 8}

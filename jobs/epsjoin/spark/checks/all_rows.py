@@ -17,7 +17,6 @@ from epsjoin.lake.parquet import File
 from epsjoin.lake.schemas import parse_ddl
 from epsjoin.local.verify.brute_force import Ids
 from epsjoin.local.verify.compare import NOISE
-from epsjoin.spark import scan, tasks
 from epsjoin.spark.checks.faults import (
     BATCH_ROWS,
     DEGREE,
@@ -30,8 +29,10 @@ from epsjoin.spark.checks.faults import (
     to_batch,
 )
 from epsjoin.spark.checks.some_rows import is_in
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from epsjoin.spark.join.pairs import PAIRS
+from epsjoin.spark.rows import scan
+from epsjoin.spark.tasks import tasks
 
 MAX_COUNTED_PAIRS = 5_000_000
 """Number of pairs that are searched for duplicates, about; of more pairs, those with the smallest hashes."""

@@ -19,12 +19,12 @@ from epsjoin.lake.lake import Slice
 from epsjoin.local.verify.brute_force import Ids
 from epsjoin.local.verify.chains import Chains, NearestCores, nearest_cores, torn_clusters
 from epsjoin.local.verify.compare import compare_distances
-from epsjoin.spark import scan
-from epsjoin.spark.arrow import Task
 from epsjoin.spark.checks.faults import FAULT, MAX_SHOWN, to_batch
-from epsjoin.spark.job import Job
-from epsjoin.spark.persist import persist_until
-from epsjoin.spark.rows import FrameRows, combine_partials
+from epsjoin.spark.job.job import Job
+from epsjoin.spark.rows import scan
+from epsjoin.spark.rows.persist import persist_until
+from epsjoin.spark.rows.rows import FrameRows, combine_partials
+from epsjoin.spark.tasks.arrow import Task
 
 MAX_CHAINED_CORES = 4_000_000
 """Maximum number of core points of a cluster whose chains are followed, by one task."""

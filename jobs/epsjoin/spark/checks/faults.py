@@ -11,8 +11,8 @@ from epsjoin.errors import DataRefusedError, TableError
 from epsjoin.lake import schemas, slices
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.parquet import File
-from epsjoin.spark import tasks
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
+from epsjoin.spark.tasks import tasks
 
 MAX_SHOWN = 20
 """Maximum number of faults that are printed."""

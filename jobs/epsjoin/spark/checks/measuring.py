@@ -21,10 +21,11 @@ from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.measure import Measured, add_measured, measure_rows, measure_schema
 from epsjoin.lake.parquet import File
 from epsjoin.lake.questions import Questions, Stored, UnansweredError
-from epsjoin.spark import scan, tasks
-from epsjoin.spark.job import Job
-from epsjoin.spark.rows import frame_of
-from epsjoin.spark.stored import MAX_THREADS, scan_files
+from epsjoin.spark.job.job import Job
+from epsjoin.spark.rows import scan
+from epsjoin.spark.rows.rows import frame_of
+from epsjoin.spark.rows.stored import MAX_THREADS, scan_files
+from epsjoin.spark.tasks import tasks
 
 MAX_ROWS = 1 << 27
 """Maximum number of rows, of all tables together, about whose keys the driver answers by itself."""

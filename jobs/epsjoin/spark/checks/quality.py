@@ -9,10 +9,10 @@ from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.windows import runs_of_window
 from epsjoin.pipeline import tables_at, tables_up_to
+from epsjoin.spark.bestmatch.sides import records_asked_for
 from epsjoin.spark.checks.judge import judge
 from epsjoin.spark.checks.measuring import Table, measure_columns, measure_rules
-from epsjoin.spark.job import Job
-from epsjoin.spark.match.sides import records_asked_for
+from epsjoin.spark.job.job import Job
 
 
 def check_quality(job: Job, stage: str) -> dict[str, float]:

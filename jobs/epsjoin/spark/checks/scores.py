@@ -27,7 +27,6 @@ from epsjoin.local.verify.brute_force import (
     outlier_factors,
 )
 from epsjoin.local.verify.compare import compare_scores
-from epsjoin.spark import scan
 from epsjoin.spark.checks.faults import (
     MAX_SHOWN,
     PAIR,
@@ -38,7 +37,8 @@ from epsjoin.spark.checks.faults import (
     to_batch,
 )
 from epsjoin.spark.checks.some_rows import is_in, read_some, stream_points
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
+from epsjoin.spark.rows import scan
 
 MAX_NEAREST = 5_000_000
 """Maximum number of neighbours that tasks send to the driver; if there are more, fewer scores are checked."""

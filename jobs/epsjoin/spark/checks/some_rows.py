@@ -15,8 +15,8 @@ from epsjoin.lake.parquet import File
 from epsjoin.lake.schemas import parse_ddl
 from epsjoin.local.verify.brute_force import Ids, Points
 from epsjoin.spark.checks.faults import BATCH_ROWS, read_files, to_batch
-from epsjoin.spark.job import Job
-from epsjoin.spark.points import STORED
+from epsjoin.spark.job.job import Job
+from epsjoin.spark.points.points import STORED
 
 
 def read_some(job: Job, table: str, ids: Ids, columns: str) -> tuple[pa.Table, list[str]]:

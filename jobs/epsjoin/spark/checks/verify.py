@@ -40,8 +40,8 @@ from epsjoin.spark.checks.faults import (
 from epsjoin.spark.checks.scores import compare_random_scores, find_score_faults
 from epsjoin.spark.checks.some_rows import read_some, stream_points
 from epsjoin.spark.cluster.from_pairs import CLUSTERS
-from epsjoin.spark.job import Job
-from epsjoin.spark.same_params import check_same_params
+from epsjoin.spark.job.job import Job
+from epsjoin.spark.job.same_params import check_same_params
 
 MAX_POINTS_PER_CELL = 50
 """Maximum number of points of one cell that are checked."""

@@ -12,11 +12,11 @@ from epsjoin.lake.lake import Slice
 from epsjoin.local.plan.sizes import points_that_map
 from epsjoin.spark.cluster.from_pairs import MAX_ON_DRIVER, cluster_pairs, count_roles
 from epsjoin.spark.cluster.on_driver import cluster_on_driver, fits_driver
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from epsjoin.spark.join.stored_pairs import stored_pairs
-from epsjoin.spark.rows import Rows, StoredRows
-from epsjoin.spark.stored import StoredSlice
-from epsjoin.spark.write import write_files
+from epsjoin.spark.rows.rows import Rows, StoredRows
+from epsjoin.spark.rows.stored import StoredSlice
+from epsjoin.spark.rows.write import write_files
 
 
 def run(job: Job) -> dict[str, float]:

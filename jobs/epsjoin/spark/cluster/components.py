@@ -19,10 +19,10 @@ from epsjoin.kernels.cluster.components import EDGE
 from epsjoin.local.arguments import check_count
 from epsjoin.local.cluster.components import Meeting, contract, settle
 from epsjoin.local.cluster.from_pairs import spanning_forest
-from epsjoin.spark.persist import materialize, persist_until
-from epsjoin.spark.progress import progress_shown
-from epsjoin.spark.rows import FrameRows, frame_of
-from epsjoin.spark.tasks import task_number
+from epsjoin.spark.rows.persist import materialize, persist_until
+from epsjoin.spark.rows.rows import FrameRows, frame_of
+from epsjoin.spark.tasks.progress import progress_shown
+from epsjoin.spark.tasks.tasks import task_number
 
 MAX_IN_ONE_TASK = 8_000_000
 """Maximum number of edges in one task: some 100 bytes each while they are contracted, so below 1 GB."""

@@ -29,12 +29,10 @@ from epsjoin.local.cluster.from_pairs import (
 )
 from epsjoin.local.cluster.from_pairs import label as label_arrays
 from epsjoin.local.cluster.positions import AllPoints, id_of_noise, id_twice, point_missing, positions_of
-from epsjoin.spark import tasks
-from epsjoin.spark.arrow import Task
 from epsjoin.spark.cluster.components import MAX_IN_ONE_TASK, join_forests
-from epsjoin.spark.persist import persist_until
-from epsjoin.spark.points import Points
-from epsjoin.spark.rows import (
+from epsjoin.spark.points.points import Points
+from epsjoin.spark.rows.persist import persist_until
+from epsjoin.spark.rows.rows import (
     BATCH_ROWS,
     FrameRows,
     MappedRows,
@@ -43,8 +41,10 @@ from epsjoin.spark.rows import (
     select_columns,
     to_frame,
 )
-from epsjoin.spark.shared import Shared, check_files, has_one_machine, share
-from epsjoin.spark.splits import names_of
+from epsjoin.spark.rows.splits import names_of
+from epsjoin.spark.tasks import tasks
+from epsjoin.spark.tasks.arrow import Task
+from epsjoin.spark.tasks.shared import Shared, check_files, has_one_machine, share
 from epsjoin.vocabulary import NOISE, ROLES
 
 EDGE, BORDER = 0, 1
@@ -193,11 +193,11 @@ class LabelRows:
     schema: str = CLUSTERS
 
     def map(self, work: Task, schema: str) -> DataFrame:
-        """See :class:`epsjoin.spark.rows.Rows`."""
+        """See :class:`epsjoin.spark.rows.rows.Rows`."""
         return tasks.lazy_tasks(self.spark, self._ranges(), self._reading(work), schema)
 
     def run(self, work: Task) -> list[pa.RecordBatch]:
-        """See :class:`epsjoin.spark.rows.Rows`."""
+        """See :class:`epsjoin.spark.rows.rows.Rows`."""
         return tasks.run_tasks(self.spark, self._ranges(), self._reading(work))
 
     def _ranges(self) -> list[range]:

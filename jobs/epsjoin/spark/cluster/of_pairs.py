@@ -11,9 +11,9 @@ from pyspark.sql import types as T
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.local.arguments import check_count
 from epsjoin.spark.cluster.from_pairs import cluster_pairs
-from epsjoin.spark.columns import column_of_ids, type_of
-from epsjoin.spark.persist import materialize, persist_until
-from epsjoin.spark.rows import FrameRows, to_frame
+from epsjoin.spark.points.columns import column_of_ids, type_of
+from epsjoin.spark.rows.persist import materialize, persist_until
+from epsjoin.spark.rows.rows import FrameRows, to_frame
 
 
 def dbscan_pairs(

@@ -21,9 +21,9 @@ from epsjoin.local.sweep.sweeping import check_n_jobs
 from epsjoin.local.sweep.threads import in_order
 from epsjoin.spark.cluster.from_pairs import CLUSTERS, to_rows
 from epsjoin.spark.join.pairs import PAIRS
-from epsjoin.spark.rows import DriverRows
-from epsjoin.spark.splits import names_of
-from epsjoin.spark.stored import StoredSlice
+from epsjoin.spark.rows.rows import DriverRows
+from epsjoin.spark.rows.splits import names_of
+from epsjoin.spark.rows.stored import StoredSlice
 from epsjoin.vocabulary import NOISE
 
 MAX_ON_DRIVER_BYTES = 2 << 30

@@ -19,11 +19,11 @@ from epsjoin.lake.arrow import are_same, retype
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.parquet import as_written
 from epsjoin.local.snapshots import match_records
-from epsjoin.spark.buckets import plan_buckets
 from epsjoin.spark.compare.records import Records, identify, read_both
 from epsjoin.spark.digests import places_in
-from epsjoin.spark.job import Job
-from epsjoin.spark.stored import StoredSlice
+from epsjoin.spark.job.job import Job
+from epsjoin.spark.points.buckets import plan_buckets
+from epsjoin.spark.rows.stored import StoredSlice
 
 _TEXT_ROWS = 1 << 10
 """Number of rows that are written as JSON at a time."""

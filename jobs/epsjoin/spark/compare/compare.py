@@ -34,8 +34,8 @@ from epsjoin.local.compare.fold import name_run
 from epsjoin.local.compare.names import NOBODY, Cores, Names
 from epsjoin.spark.compare.changes import find_changes
 from epsjoin.spark.compare.flows import find_flows, from_rows, to_rows
-from epsjoin.spark.job import Job
-from epsjoin.spark.stored import StoredSlice
+from epsjoin.spark.job.job import Job
+from epsjoin.spark.rows.stored import StoredSlice
 from epsjoin.vocabulary import CHANGES, EVENTS, NOISE
 
 Files = dict[Slice, list[File]]

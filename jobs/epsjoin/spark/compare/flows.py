@@ -13,10 +13,11 @@ from epsjoin.kernels.ids import index_ids, rows_of
 from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.local.compare.flows import Flows, add_flows, count_flows
-from epsjoin.spark import buckets, scan
-from epsjoin.spark.buckets import Bucket
 from epsjoin.spark.compare.records import DIGESTED, digest_batches, identify, read_both
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
+from epsjoin.spark.points import buckets
+from epsjoin.spark.points.buckets import Bucket
+from epsjoin.spark.rows import scan
 from epsjoin.vocabulary import NOISE
 
 _LABELS = ["id", "cluster_id", "role"]

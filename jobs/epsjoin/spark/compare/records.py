@@ -14,11 +14,11 @@ from epsjoin.lake import slices
 from epsjoin.lake.arrow import to_binary
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.schemas import parse_ddl
-from epsjoin.spark.arrow import Task
-from epsjoin.spark.buckets import Bucket
 from epsjoin.spark.digests import to_words
-from epsjoin.spark.job import Job
-from epsjoin.spark.stored import StoredSlice, in_table
+from epsjoin.spark.job.job import Job
+from epsjoin.spark.points.buckets import Bucket
+from epsjoin.spark.rows.stored import StoredSlice, in_table
+from epsjoin.spark.tasks.arrow import Task
 
 DIGESTED = "id long, record binary"
 """What is known of a record without its columns."""

@@ -18,8 +18,8 @@ from epsjoin.local.epsilon.k_distance import quantile_of_all
 from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.params import MAX_SAMPLE_ROWS, RunParams
-from epsjoin.spark.job import Job
-from epsjoin.spark.points import stored_points
+from epsjoin.spark.job.job import Job
+from epsjoin.spark.points.points import stored_points
 
 
 class ChosenEps(NamedTuple):

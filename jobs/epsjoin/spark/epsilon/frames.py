@@ -18,9 +18,9 @@ from epsjoin.local.epsilon.fit import fit_epsilon as fit_points
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.blocks import BlockPlan
 from epsjoin.local.plan.cuts import Cuts
-from epsjoin.spark.columns import points_of_both
 from epsjoin.spark.join.plan import check_cuts, draw_samples, plan_block_join
-from epsjoin.spark.points import right_seed
+from epsjoin.spark.points.columns import points_of_both
+from epsjoin.spark.points.points import right_seed
 
 
 def fit_epsilon(

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from epsjoin.local.epsilon.k_distance import round_up
-from epsjoin.spark.stored import StoredSlice, in_table
+from epsjoin.spark.rows.stored import StoredSlice, in_table
 
 FACTORS = (0.25, 0.5, 0.75, 1.5, 2.0, 4.0)
 """Other values of eps that are compared, as multiples of the chosen one."""

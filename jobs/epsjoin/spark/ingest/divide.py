@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.source.sections import Survey, can_be_divided, cut, merge_columns, survey
-from epsjoin.spark import tasks
 from epsjoin.spark.ingest.facts import Fact, FileFacts
 from epsjoin.spark.ingest.read import SourceFile, open_source, state_of
+from epsjoin.spark.tasks import tasks
 
 MIN_SECTION_BYTES = 32 << 20
 """Least number of bytes of a range; a smaller one is read in less time than a task takes to start."""

@@ -23,11 +23,11 @@ from epsjoin.local.guard.causes import MIN_MOVED
 from epsjoin.local.guard.judge import MAX_SAMPLE, WARN_LOST, Finding, judge
 from epsjoin.local.guard.seen import Matched, Seen, Values
 from epsjoin.local.snapshots import Digests, count_common, find_difference, order_distance, places_given_up
-from epsjoin.spark.buckets import Bucket, plan_buckets
 from epsjoin.spark.digests import to_digests
-from epsjoin.spark.hashes import hash_ids
-from epsjoin.spark.job import Job
-from epsjoin.spark.stored import StoredSlice, in_table
+from epsjoin.spark.job.job import Job
+from epsjoin.spark.points.buckets import Bucket, plan_buckets
+from epsjoin.spark.points.hashes import hash_ids
+from epsjoin.spark.rows.stored import StoredSlice, in_table
 
 MAX_LOSSES = 12
 """Maximum number of earlier runs whose losses tell what is usual."""

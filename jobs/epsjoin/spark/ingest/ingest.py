@@ -23,9 +23,9 @@ from epsjoin.spark.ingest.passes import read_and_settle
 from epsjoin.spark.ingest.read import SourceFile
 from epsjoin.spark.ingest.snapshot import find_snapshot
 from epsjoin.spark.ingest.writer import Targets
-from epsjoin.spark.job import Job
-from epsjoin.spark.stored import StoredSlice
-from epsjoin.spark.tasks import TaskReport
+from epsjoin.spark.job.job import Job
+from epsjoin.spark.rows.stored import StoredSlice
+from epsjoin.spark.tasks.tasks import TaskReport
 from epsjoin.spark.windows import count_values
 
 _MAX_NAMED = 5

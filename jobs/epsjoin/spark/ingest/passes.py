@@ -8,17 +8,17 @@ import pyarrow as pa
 
 from epsjoin.errors import DataRefusedError, TableError
 from epsjoin.lake import schemas, targets
-from epsjoin.spark import tasks
 from epsjoin.spark.ingest.divide import divide, merge_sections
 from epsjoin.spark.ingest.doubles import doubles_of, make_finder
 from epsjoin.spark.ingest.facts import FileFacts, RowCounts, facts_of
 from epsjoin.spark.ingest.read import ID_STREAMS, SourceFile, make_reader
 from epsjoin.spark.ingest.settle import make_second_reader, make_settler, staged_schema
 from epsjoin.spark.ingest.writer import Targets
-from epsjoin.spark.job import Job
-from epsjoin.spark.rows import DriverRows, FrameRows
-from epsjoin.spark.shared import has_one_machine
-from epsjoin.spark.tasks import TaskReport
+from epsjoin.spark.job.job import Job
+from epsjoin.spark.rows.rows import DriverRows, FrameRows
+from epsjoin.spark.tasks import tasks
+from epsjoin.spark.tasks.shared import has_one_machine
+from epsjoin.spark.tasks.tasks import TaskReport
 
 MAX_GIVEN = 128
 """Maximum number of files and sections whose ids the driver takes, of each up to a megabyte by its JVM."""

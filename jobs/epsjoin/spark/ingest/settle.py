@@ -16,10 +16,10 @@ from epsjoin.lake.lake import Lake
 from epsjoin.source.batches import Aside
 from epsjoin.source.reasons import refusal
 from epsjoin.source.rules import Ints
-from epsjoin.spark import tasks
-from epsjoin.spark.arrow import Task
 from epsjoin.spark.ingest.read import SourceFile, read_file
 from epsjoin.spark.ingest.writer import BATCH_CHARACTERS, BATCH_ROWS, Targets, Writer
+from epsjoin.spark.tasks import tasks
+from epsjoin.spark.tasks.arrow import Task
 
 
 def staged_schema(lake: Lake) -> pa.Schema:

@@ -14,7 +14,7 @@ from epsjoin.contracts.times import interval_of
 from epsjoin.errors import ArgumentError, DataRefusedError, NothingToDoError
 from epsjoin.lake import slices, uris
 from epsjoin.spark.ingest.read import unreadable
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 
 
 def find_snapshot(job: Job) -> list[tuple[str, str]]:

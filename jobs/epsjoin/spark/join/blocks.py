@@ -23,14 +23,14 @@ from epsjoin.local.plan.blocks import BlockPlan
 from epsjoin.local.product.rows import ROWS_AT_ONCE
 from epsjoin.local.product.sweep import NamedRows, sweep_products
 from epsjoin.local.sweep.sweeping import Counters, SweepOptions
-from epsjoin.spark import tasks
-from epsjoin.spark.arrow import Task, give_back_freed_memory, stream_batch, to_ipc
 from epsjoin.spark.join.pairs import BATCH_PAIRS, PAIRS, check_limit, to_batch
 from epsjoin.spark.join.replicas import FLUSH_BYTES, KEY_COLUMNS, Replicate
 from epsjoin.spark.join.shuffle import REPLICA_STREAMS, read_part
-from epsjoin.spark.points import Points
-from epsjoin.spark.reading import Reading
-from epsjoin.spark.rows import FrameRows, MappedRows, Rows
+from epsjoin.spark.points.points import Points
+from epsjoin.spark.points.reading import Reading
+from epsjoin.spark.rows.rows import FrameRows, MappedRows, Rows
+from epsjoin.spark.tasks import tasks
+from epsjoin.spark.tasks.arrow import Task, give_back_freed_memory, stream_batch, to_ipc
 
 
 def join_blocks(

@@ -19,7 +19,7 @@ from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.one_sided import hold
 from epsjoin.local.scratch import scratch_root
 from epsjoin.spark.join.replicas import Replicate, replicas_of
-from epsjoin.spark.reading import Reading
+from epsjoin.spark.points.reading import Reading
 
 CARRIED = "row"
 """The column that holds whole rows, as structures, beside ids and points."""

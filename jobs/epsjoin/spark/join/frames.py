@@ -18,7 +18,6 @@ from epsjoin.local.plan.blocks import BlockPlan
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.progressive.running import RunningEstimate
-from epsjoin.spark import scan
 from epsjoin.spark.join.blocks import join_blocks
 from epsjoin.spark.join.pairs import PAIRS, leave_out
 from epsjoin.spark.join.pairs_table import GrowingPairsTable, PairsTable
@@ -28,10 +27,11 @@ from epsjoin.spark.join.replicas import REPLICAS
 from epsjoin.spark.join.replicate import encode
 from epsjoin.spark.join.running import Refuse, RunningJoin, describe
 from epsjoin.spark.join.shuffle import replicate_frame
-from epsjoin.spark.points import Points, refuse_changed
-from epsjoin.spark.progress import watched
-from epsjoin.spark.rows import Rows
-from epsjoin.spark.write import write_files
+from epsjoin.spark.points.points import Points, refuse_changed
+from epsjoin.spark.rows import scan
+from epsjoin.spark.rows.rows import Rows
+from epsjoin.spark.rows.write import write_files
+from epsjoin.spark.tasks.progress import watched
 
 MAX_PAIRS = 1_000_000_000
 """Default maximum number of pairs of a join of frames."""

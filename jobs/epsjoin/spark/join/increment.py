@@ -33,17 +33,17 @@ from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.join.update import Points, join_placed, join_with, keep_pairs, mark_near
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import Counters, check_n_jobs
-from epsjoin.spark import tasks
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from epsjoin.spark.join.base import Changes, IncrementPlan, base_tables
 from epsjoin.spark.join.pairs import PAIRS, to_batch
-from epsjoin.spark.points import stored_files, stored_reading
-from epsjoin.spark.reading import Reading
-from epsjoin.spark.rows import StoredRows
-from epsjoin.spark.shared import Array, Shared, share
-from epsjoin.spark.splits import Split
-from epsjoin.spark.stored import MAX_HERE_BYTES, in_table
-from epsjoin.spark.write import Written
+from epsjoin.spark.points.points import stored_files, stored_reading
+from epsjoin.spark.points.reading import Reading
+from epsjoin.spark.rows.rows import StoredRows
+from epsjoin.spark.rows.splits import Split
+from epsjoin.spark.rows.stored import MAX_HERE_BYTES, in_table
+from epsjoin.spark.rows.write import Written
+from epsjoin.spark.tasks import tasks
+from epsjoin.spark.tasks.shared import Array, Shared, share
 
 COPY, STAYED, PLACED = "copy", "stayed", "placed"
 """What a task does: copy pairs, join points that stayed with the placed ones, or these with one another."""

@@ -15,15 +15,15 @@ from epsjoin.lake.targets import Target
 from epsjoin.local.plan.stored import read_plan
 from epsjoin.local.progressive.running import RunningEstimate
 from epsjoin.pipeline import joined_table
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from epsjoin.spark.join.base import INCREMENT
 from epsjoin.spark.join.increment import join_increment
 from epsjoin.spark.join.pairs_table import PairsTable
 from epsjoin.spark.join.parts import join_files, make_joiner
 from epsjoin.spark.join.plan import expectation
 from epsjoin.spark.join.running import describe
-from epsjoin.spark.points import stored_points
-from epsjoin.spark.write import Written
+from epsjoin.spark.points.points import stored_points
+from epsjoin.spark.rows.write import Written
 
 
 def run(job: Job) -> dict[str, float]:

@@ -14,7 +14,7 @@ from epsjoin.lake.parquet import File
 from epsjoin.lake.targets import Target
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.spark.join.pairs import check_left_out, to_batch
-from epsjoin.spark.write import Written
+from epsjoin.spark.rows.write import Written
 
 
 class PairsTable:

@@ -25,17 +25,17 @@ from epsjoin.local.plan.keys import Keys
 from epsjoin.local.plan.stored import read_plan
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import Counters
-from epsjoin.spark import tasks
-from epsjoin.spark.arrow import give_back_freed_memory
 from epsjoin.spark.join.blocks import join_task, mark_block
 from epsjoin.spark.join.pairs import BATCH_PAIRS, PAIRS, check_limit, leave_out, to_batch
 from epsjoin.spark.join.pairs_table import PairsTable
 from epsjoin.spark.join.replicas import KEY_COLUMNS, REPLICAS
 from epsjoin.spark.join.running import Refuse, RunningJoin
 from epsjoin.spark.join.shuffle import read_part
-from epsjoin.spark.progress import watched
-from epsjoin.spark.rows import FrameRows, MappedRows, Rows
-from epsjoin.spark.write import Written
+from epsjoin.spark.rows.rows import FrameRows, MappedRows, Rows
+from epsjoin.spark.rows.write import Written
+from epsjoin.spark.tasks import tasks
+from epsjoin.spark.tasks.arrow import give_back_freed_memory
+from epsjoin.spark.tasks.progress import watched
 
 BATCH_ROWS = 1 << 16
 """Maximum number of rows that a task reads from a file of replicas at once."""

@@ -29,8 +29,8 @@ from epsjoin.local.product.blas import one_thread
 from epsjoin.local.scale import scale_metric
 from epsjoin.local.sweep.threads import in_ranges
 from epsjoin.params import RunParams
-from epsjoin.spark.job import Job
-from epsjoin.spark.points import Points, right_seed
+from epsjoin.spark.job.job import Job
+from epsjoin.spark.points.points import Points, right_seed
 
 _MIN_SAMPLE_ROWS = 1_000
 """Minimum number of rows that are sampled of either frame."""

@@ -17,14 +17,15 @@ from epsjoin.lake.schemas import parse_ddl
 from epsjoin.lake.targets import Target
 from epsjoin.local.sweep.sweeping import check_n_jobs
 from epsjoin.local.trees.points import OPTIONS
-from epsjoin.spark import scan, tasks
-from epsjoin.spark.arrow import Task
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from epsjoin.spark.join.records import SIDES, bring_records, compare_records
 from epsjoin.spark.join.trees import tree_comparer
-from epsjoin.spark.rows import DriverRows, FrameRows, Rows, StoredRows
-from epsjoin.spark.stored import MAX_HERE_BYTES, in_table
-from epsjoin.spark.write import Written
+from epsjoin.spark.rows import scan
+from epsjoin.spark.rows.rows import DriverRows, FrameRows, Rows, StoredRows
+from epsjoin.spark.rows.stored import MAX_HERE_BYTES, in_table
+from epsjoin.spark.rows.write import Written
+from epsjoin.spark.tasks import tasks
+from epsjoin.spark.tasks.arrow import Task
 
 BATCH_ROWS = 1 << 13
 """Number of candidates that a thread of the driver compares at a time."""

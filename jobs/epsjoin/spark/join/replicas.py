@@ -15,8 +15,8 @@ from epsjoin.lake.arrow import to_binary, to_codes
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.keys import Keys
 from epsjoin.local.plan.spread import Replicas, replicate
-from epsjoin.spark import tasks
-from epsjoin.spark.reading import Reading
+from epsjoin.spark.points.reading import Reading
+from epsjoin.spark.tasks import tasks
 
 REPLICAS = "part int, id long, mask long, code binary, point binary"
 """Columns of replicas in files outside of a lake, as DDL."""

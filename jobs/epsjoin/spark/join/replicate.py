@@ -17,17 +17,17 @@ from epsjoin.local.plan.blocks import BlockPlan
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.sizes import REPLICA_ROW_BYTES
 from epsjoin.local.plan.stored import read_plan
-from epsjoin.spark import tasks
-from epsjoin.spark.arrow import Task
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from epsjoin.spark.join.base import Increment, find_increment
 from epsjoin.spark.join.blocks import rows_of_blocks
 from epsjoin.spark.join.plan import RunPlan, plan_run
 from epsjoin.spark.join.replicas import FLUSH_BYTES, Replicate, hold_by_part, new_report, replicas_read_by
 from epsjoin.spark.join.shuffle import REPLICA_STREAMS, make_sender, read_streams
-from epsjoin.spark.points import Points, stored_points
-from epsjoin.spark.rows import FrameRows
-from epsjoin.spark.write import Written
+from epsjoin.spark.points.points import Points, stored_points
+from epsjoin.spark.rows.rows import FrameRows
+from epsjoin.spark.rows.write import Written
+from epsjoin.spark.tasks import tasks
+from epsjoin.spark.tasks.arrow import Task
 
 MAX_FILES = 10_000
 """Maximum number of files that tasks write, one for each task and part; above, Spark shuffles by part."""

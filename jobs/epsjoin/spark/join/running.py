@@ -25,8 +25,8 @@ from epsjoin.local.progressive.parts import (
     seconds_left,
 )
 from epsjoin.local.progressive.running import RunningEstimate
-from epsjoin.spark.ended_tasks import EndedTasks
 from epsjoin.spark.join.pairs_table import PairsTable
+from epsjoin.spark.tasks.ended_tasks import EndedTasks
 
 PERCENTS = (10, 50, 90)
 """Percent of the parts at which the estimate is kept, for the report."""
@@ -40,7 +40,7 @@ Refuse = Callable[[RunningEstimate, str, float | None], BudgetError]
 
 
 class RunningJoin:
-    """Watches the tasks of a join, one for each part (:class:`epsjoin.spark.progress.Watch`).
+    """Watches the tasks of a join, one for each part (:class:`epsjoin.spark.tasks.progress.Watch`).
 
     Parameters
     ----------

@@ -17,16 +17,16 @@ from epsjoin.local.join.partners import find_partners
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.one_sided import hold, reach
 from epsjoin.local.sweep.sweeping import SweepOptions
-from epsjoin.spark.arrow import Task, give_back_freed_memory
-from epsjoin.spark.columns import with_rows
-from epsjoin.spark.cost import counted
 from epsjoin.spark.join.carried import CARRIED, RowFile, can_travel, held_with_rows, without_row
 from epsjoin.spark.join.pairs import BATCH_PAIRS
 from epsjoin.spark.join.parts import sort_rows
 from epsjoin.spark.join.replicas import Replicate, replicas_read_by
 from epsjoin.spark.join.shuffle import read_part, replicate_frame
-from epsjoin.spark.points import Points
-from epsjoin.spark.rows import FrameRows, MappedRows, Rows, to_frame
+from epsjoin.spark.points.columns import with_rows
+from epsjoin.spark.points.points import Points
+from epsjoin.spark.rows.rows import FrameRows, MappedRows, Rows, to_frame
+from epsjoin.spark.tasks.arrow import Task, give_back_freed_memory
+from epsjoin.spark.tasks.cost import counted
 
 FOUND = "left_id long"
 """Columns of what the parts of a semi or an anti join find, as DDL."""

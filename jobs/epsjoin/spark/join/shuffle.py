@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame
 from epsjoin.errors import BudgetError
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.stored import read_plan
-from epsjoin.spark import tasks
-from epsjoin.spark.arrow import Task, from_ipc_column, stream_batch, to_ipc
 from epsjoin.spark.join.replicas import Replicate, hold_by_part, new_report, replicas_read_by
-from epsjoin.spark.points import Points, refuse_changed
+from epsjoin.spark.points.points import Points, refuse_changed
+from epsjoin.spark.tasks import tasks
+from epsjoin.spark.tasks.arrow import Task, from_ipc_column, stream_batch, to_ipc
 
 REPLICA_STREAMS = "part int, ipc binary, report string"
 """Columns of replicas in a shuffle, as DDL: a part, an Arrow IPC stream of its rows, or a task's report.

@@ -6,9 +6,9 @@ It is apart from :mod:`epsjoin.spark.join.pairs`, as tasks import that, and load
 from __future__ import annotations
 
 from epsjoin.lake.lake import Slice
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from epsjoin.spark.join.pairs import PAIRS
-from epsjoin.spark.rows import StoredRows
+from epsjoin.spark.rows.rows import StoredRows
 
 
 def stored_pairs(job: Job, pairs: Slice) -> StoredRows:

@@ -18,7 +18,7 @@ from epsjoin.local.neighbours.nearest import SearchOptions
 from epsjoin.local.neighbours.search import find_nearest
 from epsjoin.local.neighbours.tree import PointTree
 from epsjoin.spark.neighbours.messages import Message
-from epsjoin.spark.points import Points
+from epsjoin.spark.points.points import Points
 
 CELL_BYTES = 64 << 20
 """Number of bytes that points of a cell and their neighbours should have at most; a task holds some six times

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from epsjoin.spark.arrow import from_ipc, to_ipc
-from epsjoin.spark.rows import FrameRows
+from epsjoin.spark.rows.rows import FrameRows
+from epsjoin.spark.tasks.arrow import from_ipc, to_ipc
 
 MESSAGES = "cell int, kind int, sender int, ipc binary"
 """Columns of messages: the cell that gets it, what it is, the cell that sent it, rows as Arrow IPC stream."""

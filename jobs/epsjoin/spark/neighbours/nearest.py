@@ -16,9 +16,9 @@ from epsjoin.lake.schemas import parse_ddl
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.from_pairs import Neighbours, merge_nearest
 from epsjoin.local.neighbours.tree import make_lists
-from epsjoin.spark.arrow import Task
-from epsjoin.spark.reading import Reading
-from epsjoin.spark.stored import Scan, in_table
+from epsjoin.spark.points.reading import Reading
+from epsjoin.spark.rows.stored import Scan, in_table
+from epsjoin.spark.tasks.arrow import Task
 
 NEAR = "id long, neighbour long, distance double"
 

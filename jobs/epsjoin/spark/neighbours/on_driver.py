@@ -21,8 +21,8 @@ from epsjoin.local.neighbours.rank import order_by_outlyingness
 from epsjoin.local.scratch import MakeArray, ScratchFiles, scratch_root
 from epsjoin.local.sweep.sweeping import check_n_jobs
 from epsjoin.spark.neighbours.ranked import MAX_EXPLAINED, OUTLIERS, Scoring, Usual, check_near
-from epsjoin.spark.reading import Reading
-from epsjoin.spark.rows import DriverRows, Rows
+from epsjoin.spark.points.reading import Reading
+from epsjoin.spark.rows.rows import DriverRows, Rows
 from epsjoin.vocabulary import NOISE
 
 MAX_ON_DRIVER_BYTES = 4 << 30

@@ -17,7 +17,8 @@ from epsjoin.lake.lake import Slice
 from epsjoin.local.metric import get_metric
 from epsjoin.pipeline import joined_table
 from epsjoin.spark.cluster.from_pairs import CLUSTERS
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
+from epsjoin.spark.job.same_params import check_same_params
 from epsjoin.spark.join.pairs import PAIRS
 from epsjoin.spark.join.stored_pairs import stored_pairs
 from epsjoin.spark.neighbours.on_driver import (
@@ -28,12 +29,11 @@ from epsjoin.spark.neighbours.on_driver import (
 )
 from epsjoin.spark.neighbours.rank import rank_points
 from epsjoin.spark.neighbours.ranked import Scoring
-from epsjoin.spark.points import STORED, draw_sample, sample_of, stored_points, stored_reading
-from epsjoin.spark.rows import StoredRows
-from epsjoin.spark.same_params import check_same_params
-from epsjoin.spark.splits import names_of
-from epsjoin.spark.stored import StoredSlice
-from epsjoin.spark.write import write_files
+from epsjoin.spark.points.points import STORED, draw_sample, sample_of, stored_points, stored_reading
+from epsjoin.spark.rows.rows import StoredRows
+from epsjoin.spark.rows.splits import names_of
+from epsjoin.spark.rows.stored import StoredSlice
+from epsjoin.spark.rows.write import write_files
 
 
 def run(job: Job, max_on_driver: int = MAX_ON_DRIVER_BYTES) -> dict[str, float]:

@@ -15,8 +15,6 @@ from epsjoin.console import counted
 from epsjoin.errors import TableError
 from epsjoin.kernels.ids import index_ids, rows_of
 from epsjoin.local.metric import Metric
-from epsjoin.spark import tasks
-from epsjoin.spark.arrow import Task
 from epsjoin.spark.neighbours.cell import CELL_BYTES
 from epsjoin.spark.neighbours.on_driver import (
     MAX_ON_DRIVER_BYTES,
@@ -26,11 +24,13 @@ from epsjoin.spark.neighbours.on_driver import (
 )
 from epsjoin.spark.neighbours.ranked import MAX_EXPLAINED, OUTLIERS, Scoring, Usual, check_near
 from epsjoin.spark.neighbours.scores import score_points
-from epsjoin.spark.persist import persist_until
-from epsjoin.spark.points import Points
-from epsjoin.spark.rows import FrameRows, Rows, count_rows, to_frame
-from epsjoin.spark.shared import has_one_machine
-from epsjoin.spark.splits import names_of
+from epsjoin.spark.points.points import Points
+from epsjoin.spark.rows.persist import persist_until
+from epsjoin.spark.rows.rows import FrameRows, Rows, count_rows, to_frame
+from epsjoin.spark.rows.splits import names_of
+from epsjoin.spark.tasks import tasks
+from epsjoin.spark.tasks.arrow import Task
+from epsjoin.spark.tasks.shared import has_one_machine
 
 _PAIR_BYTES = 24
 """Bytes of a pair that is collected."""

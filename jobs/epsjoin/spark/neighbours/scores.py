@@ -28,7 +28,7 @@ from epsjoin.local.neighbours.nearest import KNearest
 from epsjoin.spark.neighbours.cell import plan_space
 from epsjoin.spark.neighbours.messages import Message, by_kind, exchange, write_messages
 from epsjoin.spark.neighbours.search import Kind, final_nearest, search_in_cells
-from epsjoin.spark.points import Points
+from epsjoin.spark.points.points import Points
 
 SCORES = "id long, lof double, k_distance double"
 """Columns of the scores, as DDL."""

@@ -27,11 +27,11 @@ from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.cells import find_cells, other_cells_within
 from epsjoin.local.neighbours.from_pairs import merge_nearest
 from epsjoin.local.scale import WeightedMetric
-from epsjoin.spark.hashes import hash_ids
 from epsjoin.spark.join.replicas import hold_by_part
 from epsjoin.spark.neighbours.cell import CELL_BYTES, Cell, Near, Queries, Space, plan_space, search_own
 from epsjoin.spark.neighbours.messages import MESSAGES, Message, Work, exchange, write_messages
-from epsjoin.spark.points import Points
+from epsjoin.spark.points.hashes import hash_ids
+from epsjoin.spark.points.points import Points
 
 NEAREST = "id long, neighbour long, distance double, nth int"
 """Columns of the k nearest of each query, as DDL; ``nth`` is 1 for the nearest."""

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.kernels.arrays import Ints
-from epsjoin.spark.arrow import Task
-from epsjoin.spark.buckets import Bucket, plan_buckets
-from epsjoin.spark.points import sample_of
-from epsjoin.spark.stored import StoredSlice, in_table
+from epsjoin.spark.points.buckets import Bucket, plan_buckets
+from epsjoin.spark.points.points import sample_of
+from epsjoin.spark.rows.stored import StoredSlice, in_table
+from epsjoin.spark.tasks.arrow import Task
 from epsjoin.vocabulary import NOISE
 
 MAX_CLUSTERS = 20

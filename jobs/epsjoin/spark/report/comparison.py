@@ -18,12 +18,12 @@ from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.source.trees import count_nodes
-from epsjoin.spark.hashes import hash_ids
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
+from epsjoin.spark.points.hashes import hash_ids
 from epsjoin.spark.report.clusters import MAX_CLUSTERS
 from epsjoin.spark.report.names import name_record, read_records
 from epsjoin.spark.report.trends import MAX_RUNS
-from epsjoin.spark.stored import StoredSlice
+from epsjoin.spark.rows.stored import StoredSlice
 from epsjoin.vocabulary import CHANGES, NOISE
 
 MAX_MARKS = 2000

@@ -13,13 +13,13 @@ from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.lake.schemas import parse_ddl
 from epsjoin.local.cluster.describe import cluster_medians
 from epsjoin.local.metric import get_metric
-from epsjoin.spark.arrow import Task
-from epsjoin.spark.hashes import hash_ids
 from epsjoin.spark.neighbours.nearest import NEAR
 from epsjoin.spark.neighbours.ranked import Usual
-from epsjoin.spark.points import bound_hashes, first_hashed, stored_reading
+from epsjoin.spark.points.hashes import hash_ids
+from epsjoin.spark.points.points import bound_hashes, first_hashed, stored_reading
 from epsjoin.spark.report.clusters import MAX_CLUSTERS, MemberSample, locate
-from epsjoin.spark.stored import MAX_THREADS, StoredSlice, in_table
+from epsjoin.spark.rows.stored import MAX_THREADS, StoredSlice, in_table
+from epsjoin.spark.tasks.arrow import Task
 
 MAX_MEMBERS, MIN_MEMBERS = 1000, 100
 """Maximum number of points of a cluster of which medians are taken, and that in very many dimensions."""

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from epsjoin.spark.report.names import name_record
-from epsjoin.spark.stored import StoredSlice
+from epsjoin.spark.rows.stored import StoredSlice
 
 MAX_SHOWN = 5
 """Maximum number of clusters of which two documents are shown."""

@@ -22,12 +22,12 @@ from epsjoin.local.neighbours.from_pairs import Neighbours
 from epsjoin.local.plan.sizes import WORKER_BYTES
 from epsjoin.local.plan.stored import read_plan
 from epsjoin.pipeline import TABLES, tables_up_to
-from epsjoin.spark.arrow import Task
 from epsjoin.spark.epsilon.k_distances import PairCounts, k_distances, other_eps
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
+from epsjoin.spark.job.same_params import check_same_params
 from epsjoin.spark.join.base import INCREMENT
 from epsjoin.spark.neighbours.nearest import nearest_of
-from epsjoin.spark.points import stored_reading
+from epsjoin.spark.points.points import stored_reading
 from epsjoin.spark.report.clusters import count_clusters, find_centres
 from epsjoin.spark.report.comparison import find_comparison
 from epsjoin.spark.report.deviations import DeviationSample
@@ -36,8 +36,8 @@ from epsjoin.spark.report.intake import gather_intake
 from epsjoin.spark.report.map_sample import sample_map
 from epsjoin.spark.report.names import choose_label, name_record, read_records
 from epsjoin.spark.report.trends import make_trend, make_trends_before, read_own_counters, select_seconds
-from epsjoin.spark.same_params import check_same_params
-from epsjoin.spark.stored import Scan, StoredSlice
+from epsjoin.spark.rows.stored import Scan, StoredSlice
+from epsjoin.spark.tasks.arrow import Task
 
 MAX_OUTLIERS = 20
 """Maximum number of outliers that are shown, by rank."""

@@ -16,10 +16,10 @@ from epsjoin.findings import Intake
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
 from epsjoin.source.values import kind_of
-from epsjoin.spark.job import Job
+from epsjoin.spark.job.job import Job
 from epsjoin.spark.report.names import choose_label
 from epsjoin.spark.report.values import gather_values
-from epsjoin.spark.stored import StoredSlice
+from epsjoin.spark.rows.stored import StoredSlice
 
 MAX_REASONS = 20
 """Maximum number of reasons for refusals that are shown, the most frequent first."""

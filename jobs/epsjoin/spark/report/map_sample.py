@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from epsjoin.contracts.trees import HEIGHT_BINS
 from epsjoin.kernels.arrays import Bools, Ints
-from epsjoin.spark.hashes import hash_ids
-from epsjoin.spark.points import stored_reading
-from epsjoin.spark.reading import Reading
+from epsjoin.spark.points.hashes import hash_ids
+from epsjoin.spark.points.points import stored_reading
+from epsjoin.spark.points.reading import Reading
 from epsjoin.spark.report.clusters import locate
-from epsjoin.spark.stored import MAX_THREADS, StoredSlice, in_table
+from epsjoin.spark.rows.stored import MAX_THREADS, StoredSlice, in_table
 from epsjoin.vocabulary import NOISE
 
 MAX_MAP_CLUSTERED = 30_000

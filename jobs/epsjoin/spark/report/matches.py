@@ -23,12 +23,12 @@ from epsjoin.lake import refusals, slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.pipeline import tables_up_to
-from epsjoin.spark.job import Job
-from epsjoin.spark.match.sides import SECONDS_PER_DAY, Side, place_of, read_sides, runs_read_by
+from epsjoin.spark.bestmatch.sides import SECONDS_PER_DAY, Side, place_of, read_sides, runs_read_by
+from epsjoin.spark.job.job import Job
 from epsjoin.spark.report.intake import gather_intake
 from epsjoin.spark.report.names import read_records
 from epsjoin.spark.report.trends import MAX_RUNS, read_own_counters, select_seconds
-from epsjoin.spark.stored import StoredSlice
+from epsjoin.spark.rows.stored import StoredSlice
 
 MAX_EXAMPLES = 10
 """Maximum number of matches, and of records without one, that each table shows."""

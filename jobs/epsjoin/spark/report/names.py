@@ -7,7 +7,7 @@ from typing import Any
 
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.kernels.arrays import Ints
-from epsjoin.spark.stored import StoredSlice
+from epsjoin.spark.rows.stored import StoredSlice
 
 
 def choose_label(source: SourceContract) -> str | None:

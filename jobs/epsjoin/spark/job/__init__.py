@@ -1,0 +1,1 @@
+"""The frame of every job: its session, its parameters, its exit code."""

@@ -1,1 +1,0 @@
-"""Best matches of the records of two data sets."""

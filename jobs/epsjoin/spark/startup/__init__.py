@@ -1,0 +1,1 @@
+"""What makes the start of a job quick: workers, kernels and classes that are loaded before."""

@@ -1,0 +1,1 @@
+"""What tasks are given, run and report, and what they cost."""
