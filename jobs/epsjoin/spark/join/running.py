@@ -15,7 +15,7 @@ from epsjoin.lake.parquet import File, stream_file
 from epsjoin.lake.schemas import parse_ddl
 from epsjoin.local.plan.blocks import BlockPlan
 from epsjoin.local.plan.join_plan import JoinPlan
-from epsjoin.local.progressive.parts import (
+from epsjoin.local.progressive.estimate_by_parts import (
     N_RADII,
     count_radii,
     estimate_parts,

@@ -20,7 +20,7 @@ from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.spread import replicate
 from epsjoin.local.plan.two_tables import SampledSides
-from epsjoin.local.progressive.parts import (
+from epsjoin.local.progressive.estimate_by_parts import (
     PartsAhead,
     count_radii,
     estimate_parts,
