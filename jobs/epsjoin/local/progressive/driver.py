@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from epsjoin.errors import ArgumentError
+from epsjoin.local.progressive.checkpoint import Checkpoint
 from epsjoin.local.progressive.estimates import Estimates
 from epsjoin.local.progressive.kinds.kind import JoinCondition, SweepKind
 from epsjoin.local.progressive.kinds.sweep_areas import KindArea
@@ -66,13 +66,13 @@ class Driver:
         self._results = Results(options.how, self._two, counters)
         self._estimates = Estimates(self._tables, self._results.gives_rows)
         self._plans = Plans(on, self._tables, options.sizes)
+        self._checkpoint = Checkpoint(
+            spill, self._tables, options, self._plans, self._estimates, self._results, self._work
+        )
         self._goals = options.sizes.first_rows  # rows after which the first run is joined
         self._runs: list[SortedRun] = []
-        self._written_rows = [0, 0]  # of each table, up to the last that is in a run
         self._area: KindArea | None = None  # of the merge that goes on
         self.merged = 0.0  # fraction of the rows of the last merge that have been swept
-        self._made_for = self._fingerprint()  # before eps is lowered
-        self._has_begun = False
 
     @property
     def estimate(self) -> RunningEstimate:
@@ -115,7 +115,9 @@ class Driver:
 
     def run(self) -> Generator[Found, None, None]:
         """Join: phase 1, then phase 2."""
-        self._resume()
+        self._runs, lowest = self._checkpoint.resume()
+        if lowest is not None:
+            self.lower_eps(lowest)
         if not self._runs:
             self._look_ahead()
         yield from self._read_runs()
@@ -209,9 +211,9 @@ class Driver:
             known = self._estimates.this_run.close(n_rows, self._two, raw, pair_keys, self._estimates.edges)
             self._runs.append(self._write_sorted(rows, n_rows, known))
         self._work.add("runs")
-        self._written_rows = list(self._tables.read_rows)
+        self._checkpoint.mark_written()
         self._estimates.begin_run()
-        self._save()
+        self._checkpoint.save(self._runs)
         self._estimates.by_runs(self._runs)
 
     def _write_sorted(self, rows: SweepRows, n_rows: tuple[int, int], known: KnownRun) -> SortedRun:
@@ -248,7 +250,7 @@ class Driver:
                 runs.append(self._write_sorted(rows, run.rows, known))
         self._runs = runs
         self._work.add("replans")
-        self._save()
+        self._checkpoint.save(self._runs)
 
     # ---------------------------------------------------------------------------------------- phase 2
 
@@ -291,7 +293,7 @@ class Driver:
         else:
             n_rows = (sum(run.rows[0] for run in runs), sum(run.rows[1] for run in runs))
             self._runs.append(self._finish_run(writer, n_rows, progress.merged(n_rows, self._two)))
-        self._save()
+        self._checkpoint.save(self._runs)
 
     def _others(self, runs: list[SortedRun]) -> list[SortedRun]:
         return [run for run in self._runs if run not in runs]
@@ -338,7 +340,7 @@ class Driver:
             if percent >= mark:
                 self._work.counters.setdefault(f"estimate_at_{mark}", self.estimate.pairs)
 
-    # --------------------------------------------------------------------------------- steering, saving
+    # ----------------------------------------------------------------------------------------- steering
 
     def lower_eps(self, eps: float) -> None:
         """Lower the threshold of all pairs that are still to come, also of a process after this one."""
@@ -346,81 +348,4 @@ class Driver:
         if self._area is not None:
             self._area.kind = self._plans.written
         self._results.lowest = float(eps)
-        if self._has_begun:
-            self._spill.write_lowest(self._made_for, self._results.lowest, **self._known_before_lowering())
-
-    def _known_before_lowering(self) -> dict[str, Any]:
-        """What a process after this one cannot find out, as it meets the pairs that came before no more.
-
-        A row that has a partner is not alone, however far away that is. Rows may not be in a run yet: then
-        nothing else says whether the other process reads the same.
-        """
-        if not self._results.gives_lonely or not self._spill.is_kept:
-            return {}
-        return {"partners": self._results.saved_partners(), "partners_of": self._read_so_far()}
-
-    def _read_so_far(self) -> list[tuple[int, list[int]]]:
-        """How many rows of each table were read, here or by a process before, and their checksums."""
-        here = zip(self._tables.read_rows, self._tables.checksums, strict=True)
-        return [before or now for before, now in zip(self._tables.expected, here, strict=True)]
-
-    def _fingerprint(self) -> str:
-        on = self._plans.on
-        values = on.__getstate__()  # in slots, too
-        how, _, sizes, has_numbers, _ = self._options
-        tables = [(source.columns, source.n_rows, source.seed) for source in self._tables.sources]
-        return repr((type(on).__qualname__, values, how, sizes, has_numbers, tables))
-
-    def _save(self) -> None:
-        """Name the runs from which a process after this one can go on, and delete the files of others.
-
-        Rows that have been read and are in no run yet, while an idle input has runs merged, would be missing:
-        until they are written the folder stays as it was.
-        """
-        if self._spill.is_kept and self._tables.read_rows != self._written_rows:
-            return
-        self._spill.write_manifest(
-            self._runs,
-            made_for=self._made_for,
-            read_rows=self._tables.read_rows,
-            checksums=self._tables.checksums,
-            state=self._plans.written.state(),
-            **self._estimates.saved(self._runs),
-            **self._results.saved(),
-            partners_of=self._read_so_far(),
-            counters=self._work.saved(),
-        )
-        self._spill.keep_only(self._runs)
-
-    def _resume(self) -> None:
-        """Go on from what a process before has finished."""
-        found = self._spill.read_manifest()
-        if found is not None and found["made_for"] != self._made_for:
-            raise ArgumentError(
-                "spill holds the runs of another join; give it the same arguments, or another folder"
-            )
-        self._has_begun = True
-        if found is not None and "state" in found:  # otherwise it says no more than how far eps was lowered
-            self._take_over(found)
-        if found is not None and "partners_of" in found:
-            self._results.restore_partners(found["partners"])
-            for side in range(len(self._tables.sources)):
-                self._tables.expect(side, *found["partners_of"][side])
-        noted = None if found is None else found["lowest"]
-        lowest = [each for each in (noted, self._results.lowest) if each is not None]
-        if lowest:
-            self.lower_eps(min(lowest))
-
-    def _take_over(self, found: dict[str, Any]) -> None:
-        """Go on from the runs of a manifest."""
-        self._spill.take_over(found)
-        self._runs = found["runs"]
-        self._plans.restore(found["state"])
-        self._estimates.restore(found, self._runs)
-        self._results.restore(found)
-        self._work.restore(found["counters"])
-        for side in range(len(self._tables.sources)):
-            self._tables.skip(self._plans.on, side, found["read_rows"][side], found["checksums"][side])
-        self._written_rows = list(self._tables.read_rows)
-        self._estimates.begin_run()
-        self._estimates.by_runs(self._runs)
+        self._checkpoint.save_lowest(self._results.lowest)
