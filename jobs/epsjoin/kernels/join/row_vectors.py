@@ -61,6 +61,15 @@ def _add_squares(
     return total
 
 
+def _square(n_coordinates: int, near: Floats, here: int, other: int, stride: int) -> float:
+    """Squared distance of two rows, the same in Python: for functions that are not compiled."""
+    square = 0.0
+    for j in range(n_coordinates):
+        gap = near[j * stride + here] - near[j * stride + other]
+        square += gap * gap
+    return square
+
+
 def _near_lanes(
     n_coordinates: int,
     builder: Any,
@@ -89,10 +98,7 @@ def _near_lanes_of(n_coordinates: int) -> NearLanes:
     ) -> int:
         bits = 0
         for other in range(first, min(first + PLACES, last)):
-            square = 0.0
-            for j in range(n_coordinates):
-                gap = near[j * stride + here] - near[j * stride + other]
-                square += gap * gap
+            square = _square(n_coordinates, near, here, other, stride)
             bits |= int(square <= bound and row[other] > least) << (other - first)
         return bits
 
@@ -147,12 +153,8 @@ def _keep_lanes_of(n_coordinates: int) -> KeepLanes:
         for lane in range(PLACES):
             if bits >> lane & 1:
                 other = first + lane
-                square = 0.0
-                for j in range(n_coordinates):
-                    gap = near[j * stride + here] - near[j * stride + other]
-                    square += gap * gap
                 found[count + kept] = row[other]
-                squares[count + kept] = square
+                squares[count + kept] = _square(n_coordinates, near, here, other, stride)
                 kept += 1
         return kept
 
@@ -222,10 +224,7 @@ def _near_keys_of(n_coordinates: int) -> NearKeys:
     ) -> int:
         kept = 0
         for other in range(first, min(first + PLACES, last)):
-            square = 0.0
-            for j in range(n_coordinates):
-                gap = near[j * stride + here] - near[j * stride + other]
-                square += gap * gap
+            square = _square(n_coordinates, near, here, other, stride)
             if square <= bound:
                 left, right = int(row[here]), int(row[other])
                 if is_self and left > right:
