@@ -11,6 +11,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats
 from epsjoin.kernels.join.graph import count_lower_upper, fill_both_ends
 from epsjoin.kernels.join.sort_pairs import RowNumbers
+from epsjoin.kernels.sorting import lexsort
 from epsjoin.local.arguments import (
     as_array,
     check_choice,
@@ -101,7 +102,7 @@ def as_graph(
     if is_one_table and not (left < right).all():
         raise ArgumentError("pairs of one table have left < right; for two tables n is (n_left, n_right)")
     if not are_sorted(left, right):
-        order = np.lexsort((right, left))
+        order = lexsort((right, left))
         left, right = left[order], right[order]
         distance = distance[order] if len(distance) else distance
     if is_one_table:

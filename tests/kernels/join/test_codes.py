@@ -5,11 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.kernels.join import codes as join_codes
 from epsjoin.kernels.join.codes import BITS, TOP
+from epsjoin.kernels.sorting import FEW
 from oracles import examples
 from tests.kernels.join.helpers import make_code
 
@@ -21,6 +23,13 @@ BITSTRINGS = st.text("01", max_size=37)
 def test_code_order__is_that_of_strings_with_a_prefix_first(texts):
     codes = np.array([make_code(text, 7) for text in texts])
     assert [texts[i] for i in join_codes.code_order(codes)] == sorted(texts)
+
+
+@pytest.mark.parametrize("width", [1, 8, 11])
+def test_code_order__of_many_is_that_of_few(width):
+    codes = np.random.default_rng(width).choice(np.array([0, 1, 255], np.uint8), (2 * FEW, width))
+    keys = join_codes.as_keys(codes)
+    assert join_codes.code_order(codes).tolist() == np.argsort(keys, kind="stable").tolist()
 
 
 @examples(300)

@@ -11,7 +11,6 @@ from scipy.spatial import cKDTree
 from epsjoin.kernels.join.projection import MAXIMUM, SQUARES, SUM
 from epsjoin.kernels.join.stack_sweep import CANDIDATES, DISTANCES
 from epsjoin.local.plan.projection import (
-    argsort_stable,
     choose_projection,
     row_candidates,
     simple_projection,
@@ -36,12 +35,6 @@ def test_row_candidates__are_those_that_a_sweep_counts(eps, are_dense):
     assert is_narrowed(points, eps, projection) == are_dense
     assert counters[CANDIDATES] == of_rows.sum()
     assert (of_rows > 0).sum() > 300
-
-
-@pytest.mark.parametrize("values", [range(5), [0, *range(1000), 0], [1, np.nan, 0] * 400, [0.0, -0.0] * 300])
-def test_argsort_stable__keeps_equal_values_in_their_order(values):
-    mixed = np.random.default_rng(0).permutation(np.asarray(values, np.float64))
-    assert argsort_stable(mixed).tolist() == np.argsort(mixed, kind="stable").tolist()
 
 
 def test_choose_projection__takes_the_axes_that_tell_rows_apart():

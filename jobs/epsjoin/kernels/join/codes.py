@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Bools, Bytes, Floats, Ints
+from epsjoin.kernels.sorting import FEW, lexsort
 
 BITS = 62
 """Number of bits of a fixed-point coordinate, a positive int64: numba and NumPy make no float of it."""
@@ -235,8 +236,13 @@ def as_keys(codes: Bytes) -> NDArray[np.bytes_]:
 
 
 def code_order(codes: Bytes) -> Ints:
-    """Stable order of the codes: Z-order, a prefix before its extensions. O(n log n) key comparisons."""
-    return np.argsort(as_keys(codes), kind="stable").astype(np.int64, copy=False)
+    """Stable order of the codes: Z-order, a prefix before its extensions. O(n) for each 8 bytes of a code."""
+    n, width = codes.shape
+    if n < FEW:
+        return np.argsort(as_keys(codes), kind="stable").astype(np.int64, copy=False)
+    padded = np.zeros((n, -(-width // 8) * 8), np.uint8)
+    padded[:, :width] = codes
+    return lexsort(list(padded.view(">u8").astype(np.uint64).T[::-1]))
 
 
 @njit

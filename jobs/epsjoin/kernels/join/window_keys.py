@@ -25,6 +25,7 @@ from epsjoin.kernels.join.window_gaps import (
     new_visits,
 )
 from epsjoin.kernels.ranges import Ranges, in_one_range
+from epsjoin.kernels.sorting import sort_numbers
 
 SELF_MEETINGS = ((0, 0), (0, 1))
 """Pairs of groups that are compared in a self join: group 0 has the own rows, group 1 the carried ones."""
@@ -181,12 +182,14 @@ def _sort_and_split(keys: Ints, row_bits: int, ranges: Ranges) -> Ints:
     """
     row = np.empty(len(keys), np.int64)
     begins = ranges(len(keys), lambda _, begin, __: begin)
+    rising_bits = row_bits  # a key was made for each row
     if len(begins) > 1:
         keys.partition(begins[1:])
+        rising_bits = 0
 
     def sort(_: int, begin: int, end: int) -> None:
         some = keys[begin:end]
-        some.sort()
+        sort_numbers(some, rising_bits)
         np.bitwise_and(some, (1 << row_bits) - 1, out=row[begin:end])
         some >>= row_bits
 

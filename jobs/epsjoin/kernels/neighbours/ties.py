@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.kernels.sorting import sort_numbers
 
 _MAX_SHORT = 64
 """Maximum number of rows of a run of ties that is ordered by insertion."""
@@ -109,7 +110,7 @@ def order_by_both(first: Floats, second: Floats) -> Ints:
     n_bits = max(1, (len(first) - 1).bit_length())
     keys = (first + 0.0).view(np.uint64)  # -0.0 becomes 0.0, its equal
     _to_keys(keys, n_bits)
-    keys.sort()
+    sort_numbers(keys, n_bits)  # their last bits count the rows
     order = np.empty(len(first), np.int64)
     long = np.empty((len(order) // (_MAX_SHORT + 1), 2), np.int64)
     n_long = _order_short_ties(keys, n_bits, first, second, order, _MAX_SHORT, long)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.kernels.arrays import Bools, Bytes, Floats, Ints
+from epsjoin.kernels.sorting import lexsort
 from epsjoin.local.arguments import as_array, check_choice, check_count
 from epsjoin.local.bestmatch.best import best_of
 from epsjoin.local.bestmatch.candidates import Candidates, join_blocks, within_blocks
@@ -212,7 +213,7 @@ class _Search(NamedTuple):
             return marks[0]
         left = np.concatenate([np.empty(0, np.int64), *(block.left for block in blocks)])
         right = np.concatenate([np.empty(0, np.int64), *(block.right for block in blocks)])
-        return np.concatenate([np.empty(0, np.bool_), *marks])[np.lexsort((right, left))]
+        return np.concatenate([np.empty(0, np.bool_), *marks])[lexsort((right, left))]
 
     def _mark(self, candidates: Candidates, by: Literal["left", "right", "all"]) -> Bools:
         return best_of(
@@ -231,7 +232,7 @@ class _Search(NamedTuple):
         for_left, for_right = _marks(found, True), _marks(found, False)
         if found is None or self.how == "outer":
             mirrored = nearest_rows(y, x, order.eps, self.max_candidates)
-            at = np.lexsort((mirrored.left, mirrored.right))
+            at = lexsort((mirrored.left, mirrored.right))
             of_right = replace(mirrored.take(at), left=mirrored.right[at], right=mirrored.left[at])
             if found is None:
                 found, for_left, for_right = of_right, _marks(of_right, False), _marks(of_right, True)
@@ -252,7 +253,7 @@ def _unite(of_left: Candidates, of_right: Candidates) -> tuple[Candidates, Bools
     left = np.concatenate((of_left.left, of_right.left))
     right = np.concatenate((of_left.right, of_right.right))
     is_of_left = np.arange(len(left)) < len(of_left)
-    at = np.lexsort((right, left))
+    at = lexsort((right, left))
     is_new = (np.diff(left[at], prepend=-1) != 0) | (np.diff(right[at], prepend=-1) != 0)
     first = np.flatnonzero(is_new)
     for_left, for_right = (

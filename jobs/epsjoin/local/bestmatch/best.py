@@ -11,6 +11,7 @@ import numpy as np
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.kernels.dominance import undominated
+from epsjoin.kernels.sorting import argsort
 from epsjoin.local.bestmatch.candidates import Candidates
 from epsjoin.local.sweep.sweeping import Counters, add_counts
 
@@ -56,7 +57,7 @@ def best_of(
     key = np.zeros(n, np.int64) if by == "all" else candidates.left if by == "left" else candidates.right
     order = None
     if n and (key[1:] < key[:-1]).any():
-        order = np.argsort(key, kind="stable")
+        order = argsort(key)
         key = key[order]
     starts = np.concatenate((np.flatnonzero(np.diff(key, prepend=key[:1] - 1)), [n]))
     ordered = candidates if order is None else candidates.take(order)

@@ -16,6 +16,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.dominance import Masks
 from epsjoin.kernels.matching import fill_differences, fill_distances
+from epsjoin.kernels.sorting import lexsort
 from epsjoin.local.arguments import as_array
 from epsjoin.local.bestmatch.filter import Filter
 from epsjoin.local.bestmatch.orders import Closest, Order, Own, OwnOrder, Subset, masks_of
@@ -114,7 +115,7 @@ def join_blocks(
     blocks = [nothing, *blocks]
     first = np.concatenate([block.left for block in blocks])
     second = np.concatenate([block.right for block in blocks])
-    at = np.lexsort((second, first))
+    at = lexsort((second, first))
     first, second = first[at], second[at]
     values = np.concatenate([block.values for block in blocks])[at]
     masks = np.concatenate([block.masks for block in blocks])[at]

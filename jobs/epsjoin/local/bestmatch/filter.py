@@ -14,6 +14,7 @@ import numpy as np
 
 from epsjoin.errors import BudgetError
 from epsjoin.kernels.arrays import Floats, Ints
+from epsjoin.kernels.sorting import argsort
 from epsjoin.local.bestmatch.orders import Closest, Order
 from epsjoin.local.join.array_join import ArrayJoin
 from epsjoin.local.join.options import JoinOptions
@@ -139,7 +140,7 @@ class Filter:
         spread = np.ptp(self.right, axis=0)
         with np.errstate(over="ignore"):
             axis = int(np.argmax(spread / self.eps))
-        left, right = (np.argsort(side[:, axis], kind="stable") for side in (self.left, self.right))
+        left, right = (argsort(side[:, axis]) for side in (self.left, self.right))
         return axis, left, right, self.right[right, axis]
 
     def _refusal(self, max_candidates: int) -> BudgetError:

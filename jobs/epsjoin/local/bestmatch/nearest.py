@@ -7,6 +7,7 @@ import numpy as np
 from epsjoin.errors import BudgetError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.matching import fill_runs, nearest_begins
+from epsjoin.kernels.sorting import argsort, lexsort
 from epsjoin.local.bestmatch.candidates import Candidates
 
 
@@ -50,11 +51,11 @@ def nearest_rows(left: Floats, right: Floats, eps: float, max_candidates: int) -
     found = Candidates(first, second, values, np.empty((pairs, 0), np.uint64))
     if right_rows is None or not (np.diff(first) == 0).any():
         return found
-    return found.take(np.lexsort((second, first)))
+    return found.take(lexsort((second, first)))
 
 
 def _ascending(column: Floats) -> Ints | None:
     """Return the rows in ascending order of their values, None where they are in it."""
     if (column[1:] >= column[:-1]).all():
         return None
-    return np.argsort(column, kind="stable")
+    return argsort(column)

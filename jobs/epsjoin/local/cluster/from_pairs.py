@@ -34,6 +34,7 @@ from epsjoin.kernels.arrays import Bools, Floats, Ints, Ints8, Ints32
 from epsjoin.kernels.cluster.density import EndPairs, find_nearest_cores, unite_cores
 from epsjoin.kernels.cluster.union_find import flatten, forest
 from epsjoin.kernels.ids import index_ids, rows_of
+from epsjoin.kernels.sorting import argsort, run_starts, sort_numbers
 from epsjoin.local.arguments import check_lengths, distance_column, int_column
 from epsjoin.vocabulary import NOISE
 
@@ -147,8 +148,8 @@ def partial_degrees(left: npt.ArrayLike, right: npt.ArrayLike) -> Degrees:
     """
     left, right = _check_pairs(left, right)
     ends = np.concatenate((left, right))
-    ends.sort()
-    starts = _starts(ends)
+    sort_numbers(ends)
+    starts = run_starts(ends)
     return Degrees(ends[starts], np.diff(starts, append=ends.size))
 
 
@@ -166,9 +167,9 @@ def sum_degrees(ids: npt.ArrayLike, counts: npt.ArrayLike) -> Degrees:
     """
     ids, counts = int_column("ids", ids), int_column("counts", counts)
     check_lengths(ids=ids, counts=counts)
-    order = np.argsort(ids)
+    order = argsort(ids)
     ids = ids[order]
-    starts = _starts(ids)
+    starts = run_starts(ids)
     return Degrees(ids[starts], np.add.reduceat(counts[order], starts) if starts.size else counts)
 
 
@@ -190,8 +191,8 @@ def number_points(left: npt.ArrayLike, right: npt.ArrayLike) -> Part:
     """
     left, right = _check_pairs(left, right)
     ends = np.concatenate((left, right))
-    ends.sort()
-    ids = ends[_starts(ends)]
+    sort_numbers(ends)
+    ids = ends[run_starts(ends)]
     del ends
     index = index_ids(ids)
     return Part(ids, rows_of(index, left), rows_of(index, right))
@@ -279,10 +280,3 @@ def _check_pairs(left: npt.ArrayLike, right: npt.ArrayLike) -> tuple[Ints, Ints]
     left, right = int_column("left", left), int_column("right", right)
     check_lengths(left=left, right=right)
     return left, right
-
-
-def _starts(ascending: Ints) -> Ints:
-    """Find the places where a new value begins."""
-    if not ascending.size:
-        return np.zeros(0, dtype=np.int64)
-    return np.concatenate(([0], np.flatnonzero(ascending[1:] != ascending[:-1]) + 1))

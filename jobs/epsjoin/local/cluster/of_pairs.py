@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.sorting import lexsort
 from epsjoin.local.arguments import check_count, check_lengths
 from epsjoin.local.cluster.batches import Dbscan, cluster_rows
 from epsjoin.local.cluster.dbscan import check_weights
@@ -98,7 +99,7 @@ def _check(pairs: Pairs, n: int) -> Pairs:
         place = int(is_wrong.argmax())
         raise ArgumentError(f"pairs have left < right; entry {place} is ({left[place]}, {right[place]})")
     if not are_sorted(left, right):
-        order = np.lexsort((right, left))
+        order = lexsort((right, left))
         first, second = left[order], right[order]
         is_twice = (first[1:] == first[:-1]) & (second[1:] == second[:-1])
         if is_twice.any():

@@ -17,6 +17,7 @@ from epsjoin.kernels.cluster.dense_tree import Outside, grow_dense_tree
 from epsjoin.kernels.cluster.spanning_tree import Forest, grow_forest, least_cores
 from epsjoin.kernels.distances import BY_AXIS
 from epsjoin.kernels.neighbours.boxes import BoxTree
+from epsjoin.kernels.sorting import lexsort
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.knn import k_distance
 from epsjoin.local.neighbours.tree import grow_boxes
@@ -79,7 +80,7 @@ def mutual_reachability_tree(
     metric, alpha : see :func:`epsjoin.hdbscan`.
     """
     left, right, weight = _span(points, core, alpha, metric)
-    order = np.lexsort((right, left, weight))
+    order = lexsort((right, left, weight))
     return SpanningTree(left[order], right[order], weight[order])
 
 

@@ -14,6 +14,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.neighbours.heaps import sort_nearest
+from epsjoin.kernels.sorting import argsort
 from epsjoin.local.arguments import MAX_COLUMNS, check_count, int_column
 from epsjoin.local.coordinates import check_points
 from epsjoin.local.index import store
@@ -172,7 +173,7 @@ class Index:
         batches = [batch for part in parts for batch in part.within(asked, values, embedded)]
         found = _copy(batches)
         if len(parts) > 1:
-            order = np.argsort(found.left, kind="stable")  # the rows of a part are below those of the next
+            order = argsort(found.left)  # the rows of a part are below those of the next
             return Pairs(found.left[order], found.right[order], found.distance[order])
         return found
 

@@ -23,6 +23,7 @@ from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.ids import index_ids, rows_of
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_nearest, keep_nearest_in_rows, sort_nearest
+from epsjoin.kernels.sorting import run_starts, sort_numbers
 from epsjoin.local.arguments import check_count, check_lengths, distance_column, int_column
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.knn import search_rows
@@ -183,8 +184,9 @@ def complete(
 
 def _keep_nearest(directions: tuple[tuple[Ints, Ints], ...], distance: Floats, k: int) -> Neighbours:
     ends = np.concatenate([end for end, _ in directions])
-    ends.sort()
-    owners, counts = np.unique(ends, return_counts=True)
+    sort_numbers(ends)
+    firsts = run_starts(ends)
+    owners, counts = ends[firsts], np.diff(firsts, append=ends.size)
     del ends
     sizes = np.minimum(counts, k)
     starts = np.concatenate(([0], np.cumsum(sizes)))

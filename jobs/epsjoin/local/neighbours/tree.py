@@ -19,6 +19,7 @@ from epsjoin.kernels.neighbours.knn import find_surplus
 from epsjoin.kernels.neighbours.own import search_own
 from epsjoin.kernels.neighbours.plane import search_plane
 from epsjoin.kernels.neighbours.tree import MAX_IN_ORDER, search_tree
+from epsjoin.kernels.sorting import order_keys, run_starts
 from epsjoin.local.metric import Metric
 from epsjoin.local.scale import WeightedMetric
 from epsjoin.local.scratch import MakeArray
@@ -243,9 +244,8 @@ def find_surplus_rows(points: Floats, most: int) -> Ints:
         hashes ^= (column + 0.0).view(np.uint64)  # -0.0 becomes 0.0, its equal
         hashes *= GOLDEN
         hashes ^= hashes >> np.uint64(32)
-    order = np.argsort(hashes, kind="stable")
-    hashes = hashes[order]
-    start = np.concatenate(([0], np.flatnonzero(hashes[1:] != hashes[:-1]) + 1, [len(points)]))
+    order = order_keys(hashes)
+    start = np.append(run_starts(hashes), len(points))
     return find_surplus(points, order, start, most)
 
 

@@ -13,8 +13,9 @@ from epsjoin.kernels.join.balance import balanced_position, divide_weights
 from epsjoin.kernels.join.cuts import HASH_AXIS, MAX_AXES, cube_sides
 from epsjoin.kernels.join.projection import Projection, axes_by_variance
 from epsjoin.kernels.ranges import Ranges, in_each
+from epsjoin.kernels.sorting import argsort
 from epsjoin.local.plan.decided_pairs import DecidedPairs
-from epsjoin.local.plan.projection import argsort_stable, row_candidates
+from epsjoin.local.plan.projection import row_candidates
 
 _MAX_TRIED_AXES = 16
 """Maximum number of axes that are tried, by falling variance: a cut on a flat axis crosses every cube."""
@@ -154,9 +155,9 @@ class TreeSample(NamedTuple):
     def order(self, rows: Ints, axis: int) -> Ints:
         """These rows, which are ascending, or all, sorted by their values on an axis; ties by row."""
         if len(rows) * _SORTED_ROWS_PER_ROW < len(self.embedded):
-            return np.asarray(rows[argsort_stable(self.values(axis)[rows])])
+            return np.asarray(rows[argsort(self.values(axis)[rows])])
         if axis not in self.orders:
-            self.orders[axis] = argsort_stable(self.values(axis))
+            self.orders[axis] = argsort(self.values(axis))
         return self.orders[axis]
 
     def values(self, axis: int) -> Floats:

@@ -12,6 +12,7 @@ from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.join import sort_pairs
 from epsjoin.kernels.join.pair_keys import split_keys
 from epsjoin.kernels.ranges import Ranges
+from epsjoin.kernels.sorting import sort_numbers
 from epsjoin.local.sweep.pairs import Pairs
 
 _SHORT_BITS = 32
@@ -85,7 +86,7 @@ class PairKeys(NamedTuple):
         def sort(_: int, begin: int, end: int) -> None:
             first, last = np.searchsorted(begins, (begin, end))
             for one in map(slice, begins[first:last].tolist(), ends[first:last].tolist()):
-                low[one].sort()
+                sort_numbers(low[one])
             how = shift, first, last, self.right_bits, read_only(points), first_right
             split_keys(low, ends, *how, left, right, distance)
 

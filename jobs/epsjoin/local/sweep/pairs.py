@@ -13,6 +13,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.join import sort_pairs
 from epsjoin.kernels.join.sort_pairs import Block, RowNumbers
+from epsjoin.kernels.sorting import lexsort
 from epsjoin.local.arguments import check_lengths, distance_column, int_column
 from epsjoin.local.sweep.buckets import sort_blocks
 
@@ -99,7 +100,7 @@ def collect(
     with close_at_end(batches):
         collected = list(batches)
     left, right, distance = concatenate(collected)
-    order = np.lexsort((right, left))
+    order = lexsort((right, left))
     return Pairs(left[order], right[order], distance[order])
 
 

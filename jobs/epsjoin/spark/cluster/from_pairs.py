@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from epsjoin.kernels.sorting import sort_numbers
 from epsjoin.lake.arrow import pair_columns
 from epsjoin.local.cluster.from_pairs import (
     Connected,
@@ -177,7 +178,7 @@ def _cluster_on_driver(ids: Rows, n_points: int, pairs: Rows, min_pts: int) -> R
 def _sorted_ids(ids: Rows) -> NDArray[np.int64]:
     batches = ids.run(lambda batches: (batch.select(["id"]) for batch in batches))
     found = np.concatenate([np.empty(0, np.int64), *(batch["id"].to_numpy() for batch in batches)])
-    found.sort()
+    sort_numbers(found)
     return found
 
 

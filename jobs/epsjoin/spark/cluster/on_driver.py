@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from epsjoin.kernels.ids import IdIndex, index_ids
+from epsjoin.kernels.sorting import sort_numbers
 from epsjoin.lake.arrow import pair_columns
 from epsjoin.lake.parquet import File
 from epsjoin.lake.phases import timed
@@ -80,7 +81,7 @@ def cluster_on_driver(points: StoredSlice, pairs: StoredSlice, min_pts: int) -> 
 def _read_ids(points: StoredSlice) -> NDArray[np.int64]:
     of_batches: Sequence[NDArray[np.int64]] = [batch["id"].to_numpy() for batch in points.stream(["id"])]
     ids = np.concatenate([np.empty(0, np.int64), *of_batches])
-    ids.sort()
+    sort_numbers(ids)
     check_ids(ids)
     return ids
 

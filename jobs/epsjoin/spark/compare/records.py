@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from epsjoin.digests import UNKEYED, digest_table
 from epsjoin.kernels.arrays import Ints, Words
+from epsjoin.kernels.sorting import lexsort
 from epsjoin.lake import slices
 from epsjoin.lake.arrow import to_binary
 from epsjoin.lake.fingerprints import Fingerprints
@@ -99,7 +100,7 @@ def identify(before: Records, now: Records) -> tuple[Ints, Ints]:
     words = np.concatenate([before.digests, now.digests])
     ids = np.concatenate([before.ids, now.ids])
     is_now = np.arange(ids.size) >= before.ids.size
-    order = np.lexsort((ids, is_now, words[:, 1], words[:, 0]))
+    order = lexsort((ids, is_now, words[:, 1], words[:, 0]))
     sorted_words, sorted_now = words[order], is_now[order]
     is_other = np.ones(ids.size, np.bool_)
     is_other[1:] = (sorted_words[1:] != sorted_words[:-1]).any(axis=1)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from epsjoin.kernels.sorting import argsort
 from epsjoin.source.rules import Ints
 from epsjoin.spark.ingest.facts import ManyDoubles, facts_of, to_dict
 from epsjoin.spark.ingest.read import split_places
@@ -79,7 +80,7 @@ def _in_buckets(batches: Iterable[pa.RecordBatch]) -> Iterator[str | Ints]:
 
 
 def _doubles(ids: Ints, places: Ints) -> Ints:
-    order = np.argsort(ids)
+    order = argsort(ids)
     is_equal = np.diff(ids[order]) == 0
     is_double = np.append(is_equal, False) | np.insert(is_equal, 0, False)
     found: Ints = places[order[is_double]]

@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from epsjoin.errors import TableError
 from epsjoin.kernels.arrays import Ints
 from epsjoin.kernels.arrays import Points as Coordinates
+from epsjoin.kernels.sorting import argsort
 from epsjoin.lake.arrow import to_binary, to_coordinates
 from epsjoin.local.plan.blocks import BlockPlan
 from epsjoin.local.product.rows import ROWS_AT_ONCE
@@ -193,7 +194,7 @@ def join_task(
 def _gather(read: list[pa.RecordBatch], dimensions: int) -> NamedRows:
     """Put the rows of a block into the order of their ids; the batches are dropped one by one."""
     ids = np.concatenate([np.empty(0, np.int64), *(batch["id"].to_numpy() for batch in read)])
-    order = np.argsort(ids, kind="stable")
+    order = argsort(ids)
     place = np.empty(len(ids), np.int64)
     place[order] = np.arange(len(ids))
     points: Coordinates = np.empty((0, dimensions))

@@ -25,6 +25,7 @@ from epsjoin.errors import TableError, UnfitTableError
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.kernels.ids import index_ids, rows_of
 from epsjoin.kernels.join.near_cells import NearCells
+from epsjoin.kernels.sorting import argsort
 from epsjoin.lake.arrow import pair_columns
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.schemas import parse_ddl
@@ -156,7 +157,7 @@ def _find_placed(
 
     found = run(points.splits(), points.reader(pick)) if len(ids) else []
     of, values = reading.arrays(in_table(found, parse_ddl(points.schema)).combine_chunks())
-    order = np.argsort(of, kind="stable")
+    order = argsort(of)
     return Points(np.ascontiguousarray(values[order]), of[order])
 
 

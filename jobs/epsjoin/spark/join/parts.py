@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pyspark.sql import DataFrame, SparkSession
 
 from epsjoin.errors import TableError
+from epsjoin.kernels.sorting import lexsort
 from epsjoin.lake import parquet
 from epsjoin.lake.arrow import to_matrix
 from epsjoin.lake.parquet import File
@@ -211,7 +212,7 @@ def sort_rows(read: list[pa.RecordBatch], plan: JoinPlan, width: int | None = No
     if "is_right" in read[0].schema.names:
         sides = np.concatenate([batch["is_right"].to_numpy(zero_copy_only=False) for batch in read])
     ids = np.concatenate([batch["id"].to_numpy() for batch in read])
-    order = np.argsort(ids, kind="stable") if sides is None else np.lexsort((ids, sides))
+    order = lexsort((ids,) if sides is None else (ids, sides))
     place = np.empty(len(ids), np.int64)
     place[order] = np.arange(len(ids))
     points = np.empty((len(ids), plan.dimensions if width is None else width))

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from epsjoin.kernels.neighbours.heaps import NearestLists
+from epsjoin.kernels.sorting import argsort
 from epsjoin.lake.arrow import to_binary, to_matrix
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.cells import Cells, plan_cells
@@ -132,7 +133,7 @@ def search_own(of_points: list[Queries], space: Space) -> tuple[Queries, Near]:
 def _in_order(of_points: Sequence[Queries]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The ids and places of points by ascending id."""
     ids = np.concatenate([each.ids for each in of_points])
-    order = np.argsort(ids)
+    order = argsort(ids)
     return ids[order], np.concatenate([each.places for each in of_points])[order]
 
 

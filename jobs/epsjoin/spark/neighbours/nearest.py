@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.neighbours.knn import scan_nearest
+from epsjoin.kernels.sorting import argsort
 from epsjoin.lake.sample import Sample
 from epsjoin.lake.schemas import parse_ddl
 from epsjoin.local.metric import Metric
@@ -46,7 +47,7 @@ def nearest_of(
     for each of the few points.
     """
     ids, places = few
-    order = np.argsort(ids)
+    order = argsort(ids)
     near = scan(["id", "point"], scan_task(ids[order], places[order], reading, metric, k))
     return _merge(in_table(near, parse_ddl(NEAR)), k)
 

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 from epsjoin.errors import TableError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.ids import IdIndex, index_ids, rows_of
+from epsjoin.kernels.sorting import argsort
 from epsjoin.lake.arrow import pair_columns, with_nulls
 from epsjoin.local.neighbours.from_pairs import NearestOfRows, complete
 from epsjoin.local.neighbours.lof import lof_of_nearest
@@ -178,7 +179,7 @@ def _read_clusters(clusters: Iterable[pa.RecordBatch]) -> _Known:
     known = _Known(*(np.concatenate(column) for column in zip(empty, *of_batches, strict=True)))
     if (known.ids[1:] > known.ids[:-1]).all():  # as the driver has written them; memory costs as much as work
         return known
-    order = np.argsort(known.ids)
+    order = argsort(known.ids)
     return _Known(known.ids[order], known.degree[order], known.is_noise[order])
 
 

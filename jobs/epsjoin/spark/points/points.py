@@ -14,6 +14,7 @@ from pyspark.sql import types as T
 
 from epsjoin.errors import DataRefusedError
 from epsjoin.kernels.arrays import Ints
+from epsjoin.kernels.sorting import lexsort
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.sample import Sample
 from epsjoin.lake.schemas import parse_ddl
@@ -169,7 +170,7 @@ def right_seed(seed: int) -> int:
 
 def first_hashed(ids: Ints, rows: int, seed: int) -> Ints:
     """Find the rows of the ids with the smallest hashes, in the order of the hash."""
-    return np.lexsort((ids, hash_ids(seed, ids)))[:rows]
+    return lexsort((ids, hash_ids(seed, ids)))[:rows]
 
 
 def refuse_changed(counted: int, read: float) -> None:
