@@ -14,6 +14,9 @@ from deltalake import DeltaTable
 MIN_DAYS = 7
 """Delta's own minimum."""
 
+MAX_DAYS = 36_500
+"""That of ``bin/airflow housekeeping``."""
+
 
 def _counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
@@ -48,7 +51,7 @@ def main() -> None:
         metavar="DAYS",
         type=int,
         nargs="?",
-        help="age of the files, 7 or more; longer than any job takes",
+        help=f"age of the files, {MIN_DAYS} to {MAX_DAYS}; longer than any job takes",
     )
     age.add_argument(
         "--now",
@@ -59,8 +62,9 @@ def main() -> None:
     uri = urlsplit(arguments.lake if ":/" in arguments.lake else Path(arguments.lake).absolute().as_uri())
     if uri.scheme != "file":
         parser.error(f"{arguments.lake} is not on this machine: vacuum its tables by deltalake")
-    if not arguments.now and arguments.days < MIN_DAYS:
-        parser.error(f"DAYS must be {MIN_DAYS} or more, not {arguments.days}; --now deletes files of any age")
+    if not arguments.now and not MIN_DAYS <= arguments.days <= MAX_DAYS:
+        allowed = f"{MIN_DAYS} to {MAX_DAYS}"
+        parser.error(f"DAYS must be {allowed}, not {arguments.days}; --now deletes files of any age")
     vacuum(Path(unquote(uri.path)), 0 if arguments.now else 24 * arguments.days)
 
 

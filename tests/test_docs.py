@@ -127,7 +127,9 @@ def test_vacuum__deletes_what_is_old_and_no_row(
     assert {file.name for file in (table / "run=a").iterdir()} >= {"running.parquet"}
     assert DeltaTable(table).to_pyarrow_table()["id"].to_pylist() == [2]
     for age, says in (
-        (["6"], "DAYS must be 7 or more, not 6"),
+        (["6"], "DAYS must be 7 to 36500, not 6; --now deletes files of any age"),
+        (["36501"], "DAYS must be 7 to 36500, not 36501"),
+        (["9" * 22], f"DAYS must be 7 to 36500, not {'9' * 22}"),
         (["7", "--now"], "not allowed with argument"),
         ([], "one of the arguments DAYS --now is required"),
     ):
