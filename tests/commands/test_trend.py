@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date
+from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.dates import date2num
 from matplotlib.image import imread
 
 from epsjoin.commands import cli, trend
 from epsjoin.commands.trend import RunResult, draw, read_runs
 from epsjoin.lake.lake import Lake
+from epsjoin.report.figures.figure import to_png
 from tests.stored_runs import new_lake, row, write, write_run
 
 RUNS = {"2022-03-01": (5, 3, 2, 20.0), "2021-12-01": (4, 2, 1, 19.5), "2022-04-01": (3, 0, 0, 21.25)}
@@ -108,6 +111,17 @@ def test_picture__shows_every_run_at_its_date_and_its_value() -> None:
         (line,) = ax.lines
         assert list(line.get_xdata(orig=True)) == [found.run for found in FOUND]
         assert list(line.get_ydata(orig=True)) == [getattr(found, name) for found in FOUND]
+
+
+@pytest.mark.parametrize("others", [(), ("0001-01-02",), ("0003-06-01",), ("9998-12-31",)])
+def test_picture__of_the_first_and_last_days_that_there_are_is_drawn(others: tuple[str, ...]) -> None:
+    """No date is before the year 1, where a margin would begin."""
+    runs = [RunResult(date.fromisoformat(run), 5, 3, 2, 20.0, 1, 0) for run in ("0001-01-01", *others)]
+    fig = draw(runs, "Somewhere", "km")
+    assert np.ptp(imread(BytesIO(to_png(fig)))) > 0.5
+    for ax in fig.axes:
+        begin, end = ax.get_xlim()
+        assert begin <= date2num(runs[0].run) <= date2num(runs[-1].run) < end
 
 
 def compare(lake: Lake, run: str, against: str | None, *events: tuple[str, int, bool]) -> None:

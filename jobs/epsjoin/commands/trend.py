@@ -160,7 +160,9 @@ def draw(runs: Sequence[RunResult], title: str, unit: str) -> Figure:
     panels[f"eps, {unit}" if unit else "eps"] = [row.eps for row in runs]
     height = TOP_IN + len(panels) * PANEL_IN + (len(panels) - 1) * GAP_IN + BOTTOM_IN
     dates = [row.run for row in runs]
-    first, last = dates[0] - timedelta(MARGIN_DAYS), dates[-1] + timedelta(MARGIN_DAYS)
+    margin = timedelta(MARGIN_DAYS)  # after any run there is room for it: the last is of the year 9998
+    first = dates[0] - min(margin, dates[0] - date.min)
+    last = dates[-1] + margin
     with mpl.rc_context(STYLE):
         fig = new_figure(height)
         left = LEFT_IN / WIDTH_IN
