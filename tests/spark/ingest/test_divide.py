@@ -93,6 +93,31 @@ def test_ingest__writes_the_points_of_one_large_file_by_several_tasks(
     assert len(slices.files_of(job.lake, Slice("points", RUN))) == 4
 
 
+@pytest.mark.parametrize(
+    ("n_records", "n_sections"),
+    [
+        ((400,), (4,)),
+        ((401,), (4,)),
+        ((402,), (4,)),
+        ((403,), (4,)),
+        ((601, 199), (3, 1)),
+        ((450, 350), (2, 1)),
+    ],
+)
+def test_divide__has_as_many_sections_as_tasks_are_wanted_whatever_the_sizes(
+    make_job: JobMaker, tmp_path: Path, n_records: tuple[int, ...], n_sections: tuple[int, ...]
+) -> None:
+    """Two for each of two cores; a record has 11 bytes, so that most sizes are no multiples of four."""
+    job = make_job(COLUMNS)
+    files = []
+    for index, n in enumerate(n_records):
+        file = tmp_path / f"{index}.csv"
+        file.write_text("id,x,name\n" + "".join(f"{i},0.5,ab\n" for i in range(100, 100 + n)))
+        files.append(read.SourceFile(index, file.name, file.as_uri(), False))
+    found = divide.divide(job.spark, job.lake.source, files)
+    assert tuple(sum(each.name == file.name for each in found) for file in files) == n_sections
+
+
 @pytest.mark.parametrize("delimiter", [";", "\t"])
 def test_ingest__reads_a_large_file_by_another_delimiter_in_sections(
     make_job: JobMaker, tmp_path: Path, delimiter: str, monkeypatch: pytest.MonkeyPatch
@@ -108,7 +133,7 @@ def test_ingest__reads_a_large_file_by_another_delimiter_in_sections(
     (tmp_path / "snapshot.csv").write_text(text)
     items = seen_items(monkeypatch)
     assert ingest.run(job)["rows_ok"] == 400
-    assert [file.section.number for file in items[0]] == [0, 1, 2]
+    assert [file.section.number for file in items[0]] == [0, 1, 2, 3]
     names = {row["name"] for row in slices.read_slice(job.lake, Slice("points", RUN)).to_pylist()}
     assert names == {f'a "b"\n{delimiter} c'}
     quarantine = slices.read_slice(job.lake, Slice("quarantine", RUN)).to_pylist()

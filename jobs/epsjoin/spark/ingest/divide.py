@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -33,16 +32,16 @@ def divide(
     whole : names of files that are to be read by one task.
     """
     n_cores = spark.sparkContext.defaultParallelism
+    n_ranges = _RANGES_PER_CORE * n_cores
     wanted = [file for file in files if can_be_divided(source, file.name) and file.name not in set(whole)]
-    if n_cores == 1 or len(files) >= _RANGES_PER_CORE * n_cores:
+    if n_cores == 1 or len(files) >= n_ranges:
         wanted = []
     states = {file.index: state_of(file) for file in wanted}
     total = sum(state.size for state in states.values())
-    range_bytes = max(MIN_SECTION_BYTES, math.ceil(total / (_RANGES_PER_CORE * n_cores)))
     ranges = {
         index: [state.size * i // n for i in range(n + 1)]
         for index, state in states.items()
-        if (n := state.size // range_bytes) > 1
+        if (n := min(state.size // MIN_SECTION_BYTES, state.size * n_ranges // max(1, total))) > 1
     }
     delimiter = source.delimiter if source.format == "csv" else None
     items = [
