@@ -54,13 +54,13 @@ JOBS = {
 """What jobs load of the heavy modules before they start; Great Expectations needs pandas, numba SciPy."""
 
 
-def loaded_after(program: str) -> list[str]:
+def loaded_after(program: str, heavy: tuple[str, ...] = HEAVY) -> list[str]:
     """Which of the heavy modules a process has loaded when it has run a program."""
     done = subprocess.run(
         [
             sys.executable,
             "-c",
-            f"import sys\n{program}\nprint(*(name for name in {HEAVY} if name in sys.modules))",
+            f"import sys\n{program}\nprint(*(name for name in {heavy} if name in sys.modules))",
         ],
         env={**BYTECODE, "PYTHONPATH": str(PACKAGE.parent), "JAVA_HOME": "/nowhere", "PATH": ""},
         capture_output=True,
@@ -86,6 +86,17 @@ assert run_job("report", step, {arguments}, starts_session=False) == 0
 """
     assert loaded_after(program) == ["jsonschema"], "by which the contract of the source is checked"
     assert has_slice(lake, "job_metrics", RUN), "the job wrote its counters"
+
+
+def test_imports__a_progressive_join_of_csv_loads_no_parser_of_conditions(tmp_path: Path) -> None:
+    """It takes a third of the memory that such a join needs besides its rows."""
+    (tmp_path / "a.csv").write_text("x;y\n1;2\n1;2\n")
+    program = f"""
+from epsjoin import Band, progressive_join
+found = progressive_join({str(tmp_path / "a.csv")!r}, on=Band(1.0), columns=["x"])
+assert sum(len(batch.pairs.left) for batch in found) == 1
+"""
+    assert loaded_after(program, ("pyarrow.csv", "pyarrow.compute", "sqlglot")) == ["pyarrow.csv"]
 
 
 def test_imports__pandas_is_there_for_who_asks_though_pyarrow_was_kept_from_it() -> None:

@@ -163,9 +163,16 @@ def test_diff__of_runs_between_which_a_type_changed_compares_values_of_today(
     [
         (["nowhere.csv", "nowhere.csv"], 2, "epsjoin diff: nowhere.csv is no file"),
         (["{old}", "{new}", "--key", "name", "--key", "nix"], 2, "has no column 'nix'"),
-        (["{old}"], 2, "give either two files, or --lake, --dataset, --from and --to; not one file"),
+        (["{old}"], 2, "(and --key, --delimiter), or --lake, --dataset, --from and --to; not one file"),
         (["{old}", "{new}", "--to", "2023-01-01"], 2, "not two files, --to"),
         (["--lake", "/lake", "--key", "id"], 2, "not --key, --lake"),
+        (
+            ["--lake", "/lake", "--dataset", "a", "--from", "b", "--to", "c", "--delimiter", ";"],
+            2,
+            "give either two files (and --key, --delimiter), or --lake, --dataset, --from and --to; "
+            "not --delimiter, --lake, --dataset",
+        ),
+        (["{old}", "{new}", "--delimiter", "x"], 2, "--delimiter must be one of ',', ';', '|', tab, '^'"),
         (["{old}", "{broken}", "--key", "id"], 3, "records 1 and 3 have one key, id '1'"),
     ],
 )
@@ -177,6 +184,20 @@ def test_diff__ends_with_the_code_of_its_error(
     named = {"old": files[0], "new": files[1], "broken": str(broken)}
     assert cli.main(["diff", *(argument.format(**named) for argument in arguments)]) == code
     assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("delimiter", "said"), [(";", []), ("^", ["^"]), ("\t", ["tab"]), (";", [";"]), ("\t", [])]
+)
+def test_diff__of_files_by_any_delimiter_is_that_by_commas(
+    tmp_path: Path, delimiter: str, said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [tmp_path / "old.csv", tmp_path / "new.csv"]
+    for file, x in zip(files, ("0.5", "0.75"), strict=True):
+        file.write_text(f'id@x@y\n1@{x}@a\n2@1.5@"b,c"\n'.replace("@", delimiter))
+    given = [word for sign in said for word in ("--delimiter", sign)]
+    assert cli.main(["diff", *map(str, files), "--key", "id", *given]) == 0
+    assert "1 updated; 1 row the same" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("is_json", [False, True])

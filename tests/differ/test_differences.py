@@ -113,6 +113,36 @@ def test_snapshot_diff__reads_each_file_by_the_delimiter_that_is_certain(tmp_pat
         snapshot_diff(old, new, key="id")
 
 
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|", "^", "~", "#", "$"])
+def test_snapshot_diff__splits_each_csv_file_at_the_delimiter_that_is_said(
+    tmp_path: Path, delimiter: str
+) -> None:
+    old, new, other = (tmp_path / name for name in ("old.csv", "new.csv", "other.jsonl"))
+    for file, x in ((old, "0.5"), (new, "0.75")):
+        lines = [["id", "name", "x"], ["1", f'"{delimiter}"', x], ["2", "a.b c", "1.5"]]
+        file.write_text("".join(delimiter.join(line) + "\n" for line in lines))
+    found = snapshot_diff(old, new, key="id", delimiter=delimiter)
+    assert [row["id"] for row in found.updated.to_pylist()] == ["1"]
+    assert (found.updated["columns"].to_pylist(), found.n_same) == ([["x"]], 1)
+    other.write_text('{"id": 2, "name": "a.b c", "x": 1.5}\n')
+    for sides in ((old, other), (other, old), (pa.table({"id": ["2"], "x": ["1.5"]}), new)):
+        found = snapshot_diff(*sides, key="id", delimiter=delimiter)
+        assert found.n_same == 1, "it is for those of the two that are CSV"
+
+
+def test_snapshot_diff__refuses_a_delimiter_that_no_file_has_or_needs(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id;x,y\n1;2,3\n")
+    with pytest.raises(ArgumentError, match="no column 'id'"):
+        snapshot_diff(tmp_path / "a.csv", tmp_path / "a.csv", key="id")
+    assert snapshot_diff(tmp_path / "a.csv", tmp_path / "a.csv", key="id", delimiter=";").n_same == 1
+    with pytest.raises(ArgumentError, match=r"delimiter must be one of ',', ';', .*, not 'x'"):
+        snapshot_diff(tmp_path / "a.csv", tmp_path / "a.csv", key="id", delimiter="x")
+    (tmp_path / "a.jsonl").write_text('{"id": 1}\n')
+    for other in (pa.table({"id": [1]}), tmp_path / "a.jsonl"):
+        with pytest.raises(ArgumentError, match="delimiter is for CSV files, and neither snapshot is one"):
+            snapshot_diff(other, tmp_path / "a.jsonl", key="id", delimiter=";")
+
+
 def test_snapshot_diff__of_a_broken_file_refuses_it(tmp_path: Path) -> None:
     file = tmp_path / "old.parquet"
     pq.write_table(pa.table({"id": list(range(1000))}), file)

@@ -23,6 +23,7 @@ from epsjoin.lake.arguments import add_lake, open_stored, parse_run
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.local.differ.methods import METHODS
 from epsjoin.report import words
+from epsjoin.source.delimiters import parse_delimiter
 from epsjoin.vocabulary import CHANGES
 
 MAX_TEXT = 40
@@ -33,6 +34,7 @@ def main(argv: Sequence[str]) -> int:
     """Print what differs."""
     arguments = _parser().parse_args(argv)
     old, new, key = _choose_snapshots(arguments)
+    delimiter = parse_delimiter(arguments.delimiter)
     found = snapshot_diff(
         old,
         new,
@@ -43,6 +45,7 @@ def main(argv: Sequence[str]) -> int:
         near=_read_near(arguments.near),
         near_columns=arguments.near_columns,
         tolerance=_read_tolerance(arguments.tolerance),
+        delimiter=delimiter,
     )
     if arguments.json:
         print(json.dumps(without_infinities(to_json(found, arguments.limit)), default=str, allow_nan=False))
@@ -90,16 +93,16 @@ def _read_tolerance(given: Sequence[str]) -> dict[str, float]:
 
 def _choose_snapshots(arguments: argparse.Namespace) -> tuple[str | pa.Table, str | pa.Table, list[str]]:
     """The two files and the key that was named; or the points of two runs and the key of their contract."""
-    of_files = [name for name in ("old", "new", "key") if getattr(arguments, name)]
+    of_files = [name for name in ("old", "new", "key", "delimiter") if getattr(arguments, name)]
     of_runs = [name for name in ("lake", "dataset", "from", "to") if getattr(arguments, name) is not None]
     if {"old", "new"} <= {*of_files} and not of_runs:
         return arguments.old, arguments.new, arguments.key
     if of_files or len(of_runs) < 4:
         files = ["two files"] if arguments.new else ["one file"] if arguments.old else []
-        key = ["--key"] if arguments.key else []
-        given = ", ".join([*files, *key, *(f"--{name}" for name in of_runs)])
+        options = [f"--{name}" for name in [*of_files, *of_runs] if name not in ("old", "new")]
         raise ArgumentError(
-            f"give either two files, or --lake, --dataset, --from and --to; not {given or 'nothing'}"
+            "give either two files (and --key, --delimiter), or --lake, --dataset, --from and --to; not "
+            f"{', '.join([*files, *options]) or 'nothing'}"
         )
     runs = [parse_run(getattr(arguments, end), f"--{end}") for end in ("from", "to")]
     lake = open_stored(arguments)
@@ -117,6 +120,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--key", action="append", default=[], metavar="COLUMN",
         help="a key column, more than once for several; without one whole rows are compared",
+    )  # fmt: skip
+    parser.add_argument(
+        "--delimiter", metavar="SIGN",
+        help="what separates the fields of CSV files: ';', '|', tab (default: by header and first records)",
     )  # fmt: skip
     add_lake(parser, has_run=False, instead_of_files=True)
     parser.add_argument("--from", metavar="RUN", help="with --lake: the earlier run, YYYY-MM-DD")

@@ -9,13 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from epsjoin.contracts.conditions import Filter
 from epsjoin.contracts.matches import Match
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.times import interval_of
 from epsjoin.contracts.trees import AXES, MAX_NODES, METRIC, ROLE
+
+if TYPE_CHECKING:
+    from epsjoin.contracts.conditions import Filter
 
 FORMATS = ("csv", "json", "parquet")
 COMMA = ","
@@ -70,6 +72,8 @@ GUARD: Mapping[str, float | None] = {
 @cache
 def _to_filter(condition: str, types: tuple[tuple[str, str], ...]) -> Filter:
     """Make a filter, which tries its condition, once: each block of a file asks for it."""
+    from epsjoin.contracts.conditions import Filter  # its parser takes 18 MB of memory
+
     return Filter(condition, types)
 
 

@@ -34,7 +34,8 @@ with needing_extra("epsjoin.snapshot_diff"):
     from epsjoin.differ.keyed import find_difference
     from epsjoin.differ.nearness import Near, check_criteria
     from epsjoin.differ.rekeyed import separate_rekeyed
-    from epsjoin.differ.snapshots import Snapshot, open_snapshot
+    from epsjoin.differ.snapshots import Snapshot, is_csv, open_snapshot
+    from epsjoin.source.delimiters import check_delimiter
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,18 +110,18 @@ def snapshot_diff(
     near: float | Mapping[str | tuple[str, str], float] | None = None,
     near_columns: Sequence[str] | None = None,
     tolerance: Mapping[str, float] | None = None,
+    delimiter: str | None = None,
     counters: Counters | None = None,
 ) -> SnapshotDiff:
     """Find the rows that were inserted, updated, deleted or got another key between two snapshots.
 
     Parameters
     ----------
-    old, new : paths of CSV files, JSON lines (both also with gzip) or Parquet files, or Arrow tables. CSV
-        is split at semicolons, tabs or ``|`` where the first records allow nothing else, otherwise at commas.
-        The values of CSV and JSON are compared as texts, in which an empty field of CSV is no value; a
-        difference between two texts of one value is no change but counted as reformatted. Where the types of
-        a column differ between the snapshots, numbers are compared as numbers, times and durations in the
-        finer of two units, and others as texts; so are decimals of more than 15 digits beside floats.
+    old, new : paths of CSV files, JSON lines (both also with gzip) or Parquet files, or Arrow tables. The
+        values of CSV and JSON are compared as texts, in which an empty field of CSV is no value; a difference
+        between two texts of one value is no change but counted as reformatted. Where the types of a column
+        differ between the snapshots, numbers are compared as numbers, times and durations in the finer of two
+        units, and others as texts; so are decimals of more than 15 digits beside floats.
     key : name of the key column, or names; an empty sequence: there is none, and rows are compared as a
         whole, each as often as it occurs.
     columns : the other columns that are compared; by default all that both snapshots have.
@@ -142,6 +143,8 @@ def snapshot_diff(
         numbers.
     tolerance : how far two numbers of a column may differ, by its name: values that differ less, or by as
         much, are no update. Numbers are compared as they are written: 1.1 and 1.2 differ by 0.1.
+    delimiter : what separates the fields of CSV files, such as ``";"``. By default each is split at
+        semicolons, tabs or ``|`` where its first records allow nothing else, otherwise at commas.
     counters : dictionary to whose entries ``blocks_read``, ``blocks_written`` and ``rows`` are added.
 
     Returns
@@ -151,7 +154,8 @@ def snapshot_diff(
     Raises
     ------
     ArgumentError
-        An argument is wrong: no such file, column or method; a tolerance of a column that holds no numbers.
+        An argument is wrong: no such file, column or method; a tolerance of a column that holds no numbers;
+        a delimiter where neither snapshot is a CSV file.
     DataRefusedError
         A file is broken, a record cannot be read, has no key, or a key comes twice in one snapshot.
 
@@ -173,8 +177,15 @@ def snapshot_diff(
     coordinates = None if near_columns is None else list_names("near_columns", near_columns, least=0)
     _check_options(keys, method, digest_bits, memory_mb, counters)
     _check_near(keys, near, coordinates)
+    if delimiter is not None:
+        check_delimiter(delimiter)
+        if not (is_csv(old) or is_csv(new)):
+            raise ArgumentError("delimiter is for CSV files, and neither snapshot is one")
     room = int(memory_mb * 2**20)
-    sides = open_snapshot(old, "old", room // 2), open_snapshot(new, "new", room // 2)
+    sides = (
+        open_snapshot(old, "old", room // 2, delimiter),
+        open_snapshot(new, "new", room // 2, delimiter),
+    )
     compared = choose_columns(*sides, keys, chosen)
     unknown = [name for name in coordinates or () if name not in compared.rest]
     if unknown:

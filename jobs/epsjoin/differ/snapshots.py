@@ -156,7 +156,12 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema, label: str) -> pa.RecordBa
     return pa.record_batch(columns, schema=schema)
 
 
-def open_snapshot(source: Any, label: str, room: int) -> Snapshot:
+def is_csv(source: Any) -> bool:
+    """Whether a snapshot is the path of a CSV file; refuses a path as :func:`open_snapshot` does."""
+    return isinstance(source, (str, Path)) and format_of(Path(source)) == "csv"
+
+
+def open_snapshot(source: Any, label: str, room: int, delimiter: str | None = None) -> Snapshot:
     """Open a path, a table or a batch.
 
     Parameters
@@ -164,6 +169,7 @@ def open_snapshot(source: Any, label: str, room: int) -> Snapshot:
     source : path of a CSV or JSON lines file, also with gzip, or of a Parquet file; an Arrow table or batch.
     label : the name of a table in messages; a file goes by its path.
     room : see :class:`Snapshot`.
+    delimiter : what separates the fields, if it is CSV; by default it is guessed where it is certain.
 
     Raises
     ------
@@ -182,7 +188,9 @@ def open_snapshot(source: Any, label: str, room: int) -> Snapshot:
     path = Path(source)
     format_ = format_of(path)
     try:
-        return _checked(_OPENERS[format_](path, room))
+        if format_ == "csv":
+            return _checked(_open_csv(path, room, choose_delimiter(path, format_, delimiter)))
+        return _checked((_open_json if format_ == "json" else _open_parquet)(path, room))
     except (OSError, EOFError, zlib.error, pa.ArrowException) as error:
         raise DataRefusedError(f"{path}: cannot be read: {error}") from error
 
@@ -197,8 +205,8 @@ def _checked(snapshot: Snapshot) -> Snapshot:
     return snapshot
 
 
-def _open_csv(path: Path, room: int) -> Snapshot:
-    found, delimiter = FoundColumns(str(path)), choose_delimiter(path, "csv")
+def _open_csv(path: Path, room: int, delimiter: str) -> Snapshot:
+    found = FoundColumns(str(path))
     with path.open("rb") as stream:
         next(read_csv(stream, str(path), replace(_contract("csv", ()), delimiter=delimiter), found), None)
     source = replace(_contract("csv", found.names), delimiter=delimiter)
@@ -274,6 +282,3 @@ def _contract(format_: str, names: Sequence[str]) -> SourceContract:
 
 def _texts(names: Sequence[str]) -> pa.Schema:
     return pa.schema([(name, pa.string()) for name in names])
-
-
-_OPENERS = {"csv": _open_csv, "json": _open_json, "parquet": _open_parquet}

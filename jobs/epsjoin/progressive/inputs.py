@@ -66,8 +66,20 @@ def has_columns(table: Any) -> bool:
     return isinstance(table, (str, Path, Iterator))
 
 
+def is_csv(table: Any) -> bool:
+    """Whether a table is the path of a CSV file."""
+    return isinstance(table, (str, Path)) and (
+        Path(table).suffix == ".csv" or Path(table).name.endswith(".csv.gz")
+    )
+
+
 def open_input(
-    name: str, table: Any, columns: Sequence[str] | None, id_column: str | None, shuffle: int | None
+    name: str,
+    table: Any,
+    columns: Sequence[str] | None,
+    id_column: str | None,
+    shuffle: int | None,
+    delimiter: str | None,
 ) -> Source:
     """Open a table, whatever it is, see :func:`epsjoin.progressive_join`.
 
@@ -84,11 +96,12 @@ def open_input(
         path = Path(table)
         if not path.is_file():
             raise ArgumentError(f"{name}: {path} is no file")
-        if path.suffix == ".csv" or path.name.endswith(".csv.gz"):
+        if is_csv(path):
             if shuffle is not None:
                 raise ArgumentError(f"{name}: a CSV file is read from front to back, it cannot be shuffled")
-            wanted = _Wanted.among(_csv_names(path), columns, id_column, str(path), is_file=True)
-            return IteratorSource(_csv_chunks(path, wanted), None, str(path), wanted.rows)
+            split_at, names = _look_at_csv(path, delimiter)
+            wanted = _Wanted.among(names, columns, id_column, str(path), is_file=True)
+            return IteratorSource(_csv_chunks(path, split_at, wanted), None, str(path), wanted.rows)
         return ParquetSource(path, columns, id_column, shuffle)
     if isinstance(table, Iterator):
         if shuffle is not None:
@@ -202,19 +215,26 @@ def _array(column: Any, wanted: Any) -> np.ndarray[Any, Any]:
     return np.concatenate(arrays) if arrays else np.empty(0, wanted.to_pandas_dtype())
 
 
-def _csv_names(path: Path) -> list[str]:
-    """The names of the columns of a CSV file."""
+def _look_at_csv(path: Path, delimiter: str | None) -> tuple[str, list[str]]:
+    """What separates the fields of a CSV file, if nobody has said it, and the names of its columns."""
     with needing_extra("a progressive join of a CSV file"):
         import pyarrow as pa
         from pyarrow import csv
+
+        from epsjoin.source.guess_delimiter import choose_delimiter
     try:
-        with csv.open_csv(path, read_options=csv.ReadOptions(use_threads=False)) as reader:
-            return list(reader.schema.names)
+        split_at = choose_delimiter(path, "csv", delimiter)
+        with csv.open_csv(
+            path,
+            read_options=csv.ReadOptions(use_threads=False),
+            parse_options=csv.ParseOptions(delimiter=split_at),
+        ) as reader:
+            return split_at, list(reader.schema.names)
     except (OSError, pa.ArrowException) as error:
         raise DataRefusedError(f"{path}: cannot be read: {error}") from error
 
 
-def _csv_chunks(path: Path, wanted: _Wanted) -> Iterator[Any]:
+def _csv_chunks(path: Path, delimiter: str, wanted: _Wanted) -> Iterator[Any]:
     """Rows of a CSV file, whose columns have the types that its first megabyte shows.
 
     If a column of whole numbers has another number farther down, the file is read again, and what is left of
@@ -232,6 +252,7 @@ def _csv_chunks(path: Path, wanted: _Wanted) -> Iterator[Any]:
             with csv.open_csv(
                 path,
                 read_options=csv.ReadOptions(block_size=_CSV_BLOCK, use_threads=False),
+                parse_options=csv.ParseOptions(delimiter=delimiter),
                 convert_options=csv.ConvertOptions(include_columns=read, column_types=types),
             ) as reader:
                 n_skipped = n_read

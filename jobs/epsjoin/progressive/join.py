@@ -19,7 +19,7 @@ from epsjoin.local.progressive.running import RunningEstimate
 from epsjoin.local.progressive.sizes import Sizes, parse_bytes
 from epsjoin.local.progressive.spill import Spill
 from epsjoin.local.sweep.sweeping import check_counters
-from epsjoin.progressive.inputs import has_columns, open_input
+from epsjoin.progressive.inputs import has_columns, is_csv, open_input
 
 OF_ONE_TABLE = ("inner", "semi", "anti")
 """What a join of one table with itself may be."""
@@ -199,6 +199,7 @@ def progressive_join(
     columns: Sequence[str] | None = None,
     right_columns: Sequence[str] | None = None,
     id: str | None = None,
+    delimiter: str | None = None,
 ) -> ProgressiveJoin:
     """Join tables that may be larger than memory; the first pairs come at once.
 
@@ -235,6 +236,8 @@ def progressive_join(
     columns, right_columns : names of the columns that a row consists of, in files and Arrow batches; by
         default all, but for ``id``.
     id : name of the column of whole numbers that pairs consist of; the row numbers by default.
+    delimiter : what separates the fields of CSV files, such as ``";"``. By default each is split at
+        semicolons, tabs or ``|`` where its first records allow nothing else, otherwise at commas.
 
     Returns
     -------
@@ -299,14 +302,21 @@ def progressive_join(
     )
     if (chosen or of_right or id) and not any(map(has_columns, (left, right))):
         raise ArgumentError("columns and id are of files and Arrow batches, not of arrays")
+    if delimiter is not None:
+        if not any(map(is_csv, (left, right))):
+            raise ArgumentError("delimiter is for CSV files, and no table is one")
+        with needing_extra("a progressive join of a CSV file"):
+            from epsjoin.source.delimiters import check_delimiter
+        check_delimiter(delimiter)
     if first_pairs is not None and first_memory is not None:
         raise ArgumentError("give first_memory or first_pairs, not both: either says what is joined first")
     asked = None if first_pairs is None else check_count("first_pairs", first_pairs)
     bytes_of_first = None if first_memory is None else parse_bytes("first_memory", first_memory)
     counted: dict[str, Any] = check_counters(counters)
-    sources = [open_input("left" if right is not None else "points", left, chosen, id, shuffle)]
+    sources = [open_input("left" if right is not None else "points", left, chosen, id, shuffle, delimiter)]
     if right is not None:
-        sources.append(open_input("right", right, chosen if of_right is None else of_right, id, shuffle))
+        of_right = chosen if of_right is None else of_right
+        sources.append(open_input("right", right, of_right, id, shuffle, delimiter))
     width = max(source.columns for source in sources)
     sizes = Sizes.of(parse_bytes("memory", memory), bytes_of_first, width, 8 * width + REPLICA_BYTES)
     has_numbers = any(source.has_ids for source in sources)

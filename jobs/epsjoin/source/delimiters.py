@@ -53,6 +53,19 @@ class Header(NamedTuple):
             return []
 
 
+def check_delimiter(delimiter: str | None) -> None:
+    """Refuse a delimiter that a caller of the library gave, if no file has it.
+
+    Raises
+    ------
+    ArgumentError
+        It is none of :data:`epsjoin.contracts.sources.DELIMITERS`.
+    """
+    if delimiter is not None and delimiter not in DELIMITERS:
+        known = ", ".join(map(repr, DELIMITERS))
+        raise ArgumentError(f"delimiter must be one of {known}, not {delimiter!r}")
+
+
 def parse_delimiter(text: str | None) -> str | None:
     """The delimiter that a person gave to a command; ``None`` if none was given.
 
