@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -175,34 +174,74 @@ def test_iter_self_join__stops_sweeps_under_way_when_it_is_closed(many_pairs, mo
 
 # Joins that take half a minute and more.
 CALLS = {
-    "equal points": "for _ in iter_self_join(np.zeros((20_000, 2)), 1.0, n_jobs=n_jobs, progress=told): pass",
-    "row by row": "self_join(np.zeros((300_000, 2)), 1.0, n_jobs=n_jobs, progress=told)",
-    "no pairs": "self_join(uniform[:150_000], 0.45, n_jobs=n_jobs, progress=told)",
-    "two tables": 'join(uniform[:80_000], uniform[80_000:], 0.45, how="anti", n_jobs=n_jobs, progress=told)',
+    "equal points": "for _ in iter_self_join(np.zeros((20_000, 2)), 1.0, n_jobs=n_jobs): pass",
+    "row by row": "self_join(np.zeros((300_000, 2)), 1.0, n_jobs=n_jobs)",
+    "no pairs": "self_join(uniform[:150_000], 0.45, n_jobs=n_jobs)",
+    "two tables": 'join(uniform[:80_000], uniform[80_000:], 0.45, how="anti", n_jobs=n_jobs)',
 }
+CALLS_AFTER = 20
+"""Calls of kernels that may begin after ctrl-c, before the main thread hears it and tells the others."""
+MAX_CANDIDATES = 1 << 27
+"""Maximum number of candidates of a call, which ends by itself: tenths of a second."""
 
-
-STOPPED = """
+STOPPED = f"""
 import json, os, signal, sys, threading
 signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the parent ignores it
 import numpy as np
+from epsjoin.kernels.join import window
+from epsjoin.kernels.join.row_windows import count_candidates
+from epsjoin.kernels.join.stack_sweep import CANDIDATES
+from epsjoin.local.join import partners
 from epsjoin.local.join.arrays import iter_self_join, join, self_join
+from epsjoin.local.sweep import by_row
 uniform = np.random.default_rng(0).random((160_000, 16))
+lock = threading.Lock()
 def say(line):
-    os.write(1, f"{line}\\n".encode())  # whole: print can be interrupted before the end of the line
-def told(share):
-    if share < 1.0:
-        say(f"share {share}")
+    os.write(1, f"{{line}}\\n".encode())  # whole: print can be interrupted before the end of the line
+def interrupt(is_in_kernel):
+    global at
+    is_in_kernel.wait()
+    at = begun
+    os.kill(os.getpid(), signal.SIGINT)
+def watched(kernel, candidates_of):
+    def call(*given):
+        global begun, killer
+        with lock:
+            begun += 1
+            number = begun
+        if at and number > at + {CALLS_AFTER}:
+            say("not stopped")
+            os._exit(1)
+        if number == 3:
+            is_in_kernel = threading.Event()
+            killer = threading.Thread(target=interrupt, args=[is_in_kernel])
+            killer.start()
+            is_in_kernel.set()
+        before = candidates_of(given)
+        found = kernel(*given)
+        largest.append(candidates_of(given, before))
+        return found
+    return call
+def counted(given, before=0):
+    return int(given[-1][CANDIDATES]) - before
+def in_rows(given, before=None):
+    return 0 if before is None else int(count_candidates(given[0], *given[2:4])[0])
+window.window_sweep = watched(window.window_sweep, counted)
+partners.partner_sweep = watched(partners.partner_sweep, counted)
+for name in ("count_partners", "find_pairs", "write_partners"):
+    setattr(by_row, name, watched(getattr(by_row, name), in_rows))
 for call, n_jobs in json.loads(sys.argv[1]):
+    begun, at, largest = 0, 0, []
     try:
         exec(call)
-        say("not stopped")
+        say("ended by itself")
     except KeyboardInterrupt:
-        say(f"stopped {threading.active_count()}")
+        killer.join()
+        say(f"stopped {{threading.active_count()}} {{max(largest)}}")
 """
 
 
-def test_join__ends_soon_after_ctrl_c():
+def test_join__ends_within_few_calls_of_kernels_after_ctrl_c():
     """Joins of every kind, one after the other in one process, which takes a second to start."""
     calls = [(call, 2 if name in ("equal points", "row by row") else 1) for name, call in CALLS.items()]
     with subprocess.Popen(
@@ -213,13 +252,10 @@ def test_join__ends_soon_after_ctrl_c():
     ) as process:
         try:
             for call in CALLS:
-                assert process.stdout.readline().startswith("share"), call
-                time.sleep(0.05)  # into the next kernel call
-                begin = time.monotonic()
-                process.send_signal(signal.SIGINT)
-                said = next(line for line in process.stdout if not line.startswith("share"))
-                seconds = time.monotonic() - begin
-                assert said == "stopped 1\n", call
-                assert seconds < 5.0, call  # a second is the promise; the machine may be busy
+                said, *numbers = process.stdout.readline().split()
+                assert said == "stopped", call
+                n_threads, largest = map(int, numbers)
+                assert n_threads == 1, call
+                assert 0 < largest <= MAX_CANDIDATES, call
         finally:
             process.kill()
