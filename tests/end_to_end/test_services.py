@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -24,6 +25,13 @@ from tests.ports import free_ports
 
 REPO = Path(__file__).resolve().parents[2]
 RUN = "2023-06-01"
+STOPPED = [
+    ["api-server", "dag-processor", "scheduler", "triggerer"],
+    ["spark-master", "spark-worker-1", "spark-worker-2"],
+    ["postgres"],
+]
+"""What is stopped at once, in the order in which it is: everything before what it needs."""
+
 # a machine may be busy
 pytestmark = [pytest.mark.end_to_end, pytest.mark.timeout(1800)]
 
@@ -155,16 +163,18 @@ def started() -> Iterator[Started]:
         yield services
     finally:
         services.sessions()
-        began = time.monotonic()
+        log = folder / "logs" / "supervisord.log"
+        n_lines = len(log.read_text().splitlines())
         down = services.say("down")
-        took = time.monotonic() - began
+        said = "\n".join(log.read_text().splitlines()[n_lines:])
         left = services.processes()
         taken = [port for port in services.ports.values() if not is_free(port)]
         shutil.rmtree(folder, ignore_errors=True)
     assert down.returncode == 0, down.stderr
     assert left == {}
     assert taken == []
-    assert took < 60
+    stopped = re.findall(r" stopped: (\S+) \(", said)
+    assert [sorted(stopped[:4]), sorted(stopped[4:7]), stopped[7:]] == STOPPED
 
 
 def is_free(port: int) -> bool:
