@@ -223,6 +223,23 @@ def test_arrow__ids_and_payload_may_be_views_or_repeated(ids):
     assert nearest["left_id"].to_pylist() == expected
 
 
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (pa.list_(pa.string_view()), [[name, None] for name in NAMES]),
+        (pa.large_list(pa.binary_view()), [[name.encode()] for name in NAMES]),
+        (pa.list_(pa.string_view(), 1), [[name] for name in NAMES]),
+        (pa.list_view(pa.string_view()), [[name] for name in NAMES]),
+        (pa.struct([("names", pa.list_(pa.string_view()))]), [{"names": [name]} for name in NAMES]),
+        (pa.map_(pa.string_view(), pa.string_view()), [[(name, name)] for name in NAMES]),
+    ],
+)
+def test_arrow__payload_may_have_views_within_other_values(kind, values):
+    table = pa.table({"x": XY[:, 0], "y": XY[:, 1], "more": pa.array(values, kind)})
+    taken = epsjoin.join_frames(table, eps=0.1, columns=["x", "y"], how="semi")["more"].to_pylist()
+    assert taken == [values[row] for row in np.unique(np.concatenate((PAIRS.left, PAIRS.right)))]
+
+
 def test_arrow__rows_that_are_taken_keep_the_schema_of_their_table():
     table = pa.Table.from_pandas(FRAME).append_column("view", VIEWS)
     found = epsjoin.join_frames(table, eps=0.1, columns=["x", "y"], how="anti")

@@ -96,6 +96,32 @@ def test_snapshot_diff__takes_views_for_the_texts_and_bytes_they_are(
     assert found.deleted["x"].to_pylist() == pa.array([["a"]], pa.list_(plain)).to_pylist()
 
 
+@pytest.mark.parametrize("view", [pa.string_view(), pa.binary_view()])
+@pytest.mark.parametrize(
+    ("within", "value"),
+    [
+        (pa.list_, ["a", None]),
+        (pa.large_list, ["a", None]),
+        (pa.list_view, ["a", None]),
+        (lambda kind: pa.list_(kind, 2), ["a", None]),
+        (lambda kind: pa.struct([("name", kind), ("n", pa.int64())]), {"name": "a", "n": 1}),
+        (lambda kind: pa.map_(kind, kind), [("a", "b")]),
+        (lambda kind: pa.large_list(pa.struct([("names", pa.list_(kind))])), [{"names": ["a"]}]),
+    ],
+)
+def test_snapshot_diff__shows_rows_that_have_views_within_other_values(
+    view: pa.DataType, within: Callable[[pa.DataType], pa.DataType], value: Any
+) -> None:
+    """Of such a column no value is compared, but it stands beside those that are."""
+    column = pa.array([value, None, value], within(view))
+    tables = [pa.table({"id": ids, "x": column}) for ids in ([1, 2, 3], [2, 3, 4])]
+    found = snapshot_diff(*tables, key="id", columns=[])
+    assert found.deleted["x"].to_pylist() == column[:1].to_pylist()
+    assert found.inserted["x"].to_pylist() == column[2:].to_pylist()
+    with pytest.raises(ArgumentError, match="column 'x' has the type .*, whose values cannot be compared"):
+        snapshot_diff(*tables, key="id")
+
+
 @pytest.mark.parametrize(("old", "new"), [("s", "us"), ("us", "ms"), ("s", "ms"), ("ms", "ms")])
 def test_snapshot_diff__compares_times_in_the_finer_of_two_units(old: str, new: str) -> None:
     times = [datetime(9999, 1, 1), datetime(1, 1, 1), None]  # neither is within the nanoseconds of 64 bits

@@ -186,6 +186,20 @@ def test_records__a_text_that_is_stored_once_is_not_decoded_for_every_row(
         next(iter(open_records(io.BytesIO(data), "bomb.parquet", PARQUET)))
 
 
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()])
+def test_records__a_view_that_is_stored_once_is_not_decoded_for_every_row(
+    monkeypatch: pytest.MonkeyPatch, kind: pa.DataType
+) -> None:
+    monkeypatch.setattr(bounds, "FREE_EXPANSION", 1 << 20)
+    views = pa.array(["x" * (1 << 17)] * 100, kind)
+    data = stored(pa.table({"id": np.arange(100), "x": np.zeros(100), "v": views}), compression="zstd")
+    assert len(data) < 5000
+    assert pq.read_schema(io.BytesIO(data)).field("v").type == kind
+    monkeypatch.delattr(parquet_format, "decode_texts")
+    with pytest.raises(DataRefusedError, match=r"become 13,\d+,\d+ or more, over 500 times"):
+        next(iter(open_records(io.BytesIO(data), "bomb.parquet", PARQUET)))
+
+
 def test_records__decodes_long_texts_of_parquet_a_few_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     lengths = [10, None, 90, 100, 1, 99, 1, 60, 50, None]
     texts = [None if length is None else "x" * length for length in lengths]
@@ -208,7 +222,9 @@ def test_records__decodes_long_texts_of_parquet_a_few_rows_at_a_time(monkeypatch
         read(stored(pa.table({"id": [1, 2, 3], "x": [0.0] * 3, "v": ["", "a", "x" * 100]})), PARQUET)
 
 
-@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int8(), pa.string())])
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int8(), pa.string())]
+)
 @pytest.mark.parametrize("store_schema", [True, False])
 def test_records__a_text_of_parquet_is_the_same_however_it_is_stored(
     kind: pa.DataType, store_schema: bool

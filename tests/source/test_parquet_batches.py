@@ -46,6 +46,8 @@ ODD_COLUMNS: dict[str, list[pa.Array]] = {
         _texts(b"a", None, b"", b"\xff\xfe", "é".encode(), b"a"),
         _texts(b"a", None, b"", b"b", "é".encode(), b"a").cast(pa.large_string()),
         _texts(b"a", None, b"", b"b", "é".encode(), b"a").dictionary_encode(),
+        _texts(b"a", None, b"", b"b", "é".encode(), b"a" * 20).cast(pa.string_view()),
+        pa.array([b"a", None, b"", b"\xff", b"b", b"c" * 20], pa.binary_view()),
         pa.array([b"a", None, b"", b"\xff", b"b", b"c"]),
         pa.array([1, None, 3, 4, 5, 6]),
     ],
@@ -107,7 +109,10 @@ def compare_parquet(table: pa.Table, source: SourceContract, aside: tuple[int, .
         compare(stored(table), source, "a.parquet", aside)
 
 
-def test_batches__of_good_parquet_rows_ask_the_definition_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("text", [pa.dictionary(pa.int32(), pa.string()), pa.string_view()])
+def test_batches__of_good_parquet_rows_ask_the_definition_for_none(
+    monkeypatch: pytest.MonkeyPatch, text: pa.DataType
+) -> None:
     columns = (*COLUMNS[:4], Column("weight", "number"), *COLUMNS[4:])
     source = replace(WIDE, format="parquet", columns=columns)
     table = pa.table(
@@ -115,7 +120,7 @@ def test_batches__of_good_parquet_rows_ask_the_definition_for_none(monkeypatch: 
             "id": pa.array([1, 2, 3], pa.int32()),
             "x": pa.array([0.5, 1, 2], pa.float32()),
             "n": [1, None, 3],
-            "name": pa.array(["a", "", None]).dictionary_encode(),
+            "name": pa.array(["a", "", None]).cast(text),
             "weight": [float("nan"), None, 1.5],
             "ok": [True, None, False],
             "day": pa.array([0, None, 1], pa.int32()).cast(pa.date32()),

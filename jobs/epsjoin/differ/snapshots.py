@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import ArgumentError, DataRefusedError
+from epsjoin.frames.kinds import without_views
 from epsjoin.kernels.arrays import Ints
 from epsjoin.source.batches import open_batches
 from epsjoin.source.csv_ import read_csv
@@ -61,7 +62,8 @@ class Snapshot:
                     "another one"
                 )
         self.label = label
-        self.schema = pa.schema([field.with_type(_without_views(field.type)) for field in schema])
+        kinds = [without_views(field.type, pa.string(), pa.binary()) for field in schema]
+        self.schema = pa.schema([field.with_type(kind) for field, kind in zip(schema, kinds, strict=True)])
         self._has_views = self.schema != schema
         self._read, self._room = read, room
         self._kept: list[pa.RecordBatch] | None = None
@@ -125,15 +127,6 @@ def to_texts(column: _Column) -> _Column:
         return to_texts(column.cast(kind.value_type))
     # as they are, since more than 2 GB of texts are no plain ones
     return column if pa.types.is_large_string(kind) else column.cast(pa.string())
-
-
-def _without_views(kind: pa.DataType) -> pa.DataType:
-    """A type with texts and bytes instead of views of them."""
-    if pa.types.is_dictionary(kind):
-        return pa.dictionary(kind.index_type, _without_views(kind.value_type), kind.ordered)
-    if pa.types.is_list(kind):
-        return pa.list_(kind.value_field.with_type(_without_views(kind.value_type)))
-    return {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(kind, kind)
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema, label: str) -> pa.RecordBatch:

@@ -39,8 +39,33 @@ def _plain(values: Any) -> Any:
 
     if pa.types.is_run_end_encoded(values.type):
         return _plain(compute.run_end_decode(values))
-    views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
-    return values.cast(views[values.type]) if values.type in views else values
+    plain = without_views(values.type, pa.large_string(), pa.large_binary())
+    return values if plain == values.type else values.cast(plain)
+
+
+def without_views(kind: Any, text: Any, data: Any) -> Any:
+    """Return a type of Arrow with ``text`` and ``data`` for views of texts and of bytes, also within others.
+
+    Views of lists stay, for their rows can be taken.
+    """
+    import pyarrow as pa
+
+    def plain(field: Any) -> Any:
+        return field.with_type(without_views(field.type, text, data))
+
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, without_views(kind.value_type, text, data), kind.ordered)
+    if pa.types.is_struct(kind):
+        return pa.struct([plain(kind.field(place)) for place in range(kind.num_fields)])
+    if pa.types.is_map(kind):
+        return pa.map_(plain(kind.key_field), plain(kind.item_field), kind.keys_sorted)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(plain(kind.value_field), kind.list_size)
+    if pa.types.is_large_list(kind):
+        return pa.large_list(plain(kind.value_field))
+    if pa.types.is_list(kind):
+        return pa.list_(plain(kind.value_field))
+    return {pa.string_view(): text, pa.binary_view(): data}.get(kind, kind)
 
 
 def _take_of_pandas(values: Any, rows: Ints) -> Any:

@@ -211,8 +211,9 @@ def _format_value(column: pa.Array) -> str:
 
 def _is_text(kind: pa.DataType) -> bool:
     """Whether a column of this type holds texts or bytes."""
-    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
-    return any(is_kind(kind) for is_kind in kinds)
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    data = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
+    return any(is_kind(kind) for is_kind in (*texts, *data))
 
 
 def _is_text_dictionary(kind: pa.DataType) -> bool:
