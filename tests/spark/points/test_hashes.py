@@ -11,9 +11,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from epsjoin.spark.ingest import ingest
-from epsjoin.spark.points import points
-from epsjoin.spark.points.hashes import hash_ids
-from epsjoin.spark.points.points import sample_of, stored_points
+from epsjoin.spark.points import hashes
+from epsjoin.spark.points.hashes import hash_ids, sample_of
+from epsjoin.spark.points.points import stored_points
 from epsjoin.spark.rows import stored
 from tests.spark.conftest import JobMaker
 from tests.spark.two_runs import job_on, snapshot
@@ -51,5 +51,5 @@ def test_sample__of_files_is_that_of_the_frame(
 def test_sample_of__is_the_rows_with_the_smallest_hashes(monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
     """However many ids are hashed at a time; of 10,000 and more rows there is no bound."""
     ids = np.random.default_rng(rows).permutation(20_000) - 10_000
-    monkeypatch.setattr(points, "MAX_BATCH_ROWS", 777)
+    monkeypatch.setattr(hashes, "_HASHED_AT_ONCE", 777)
     assert sample_of(ids, rows, 3).tolist() == np.lexsort((ids, hash_ids(3, ids)))[:rows].tolist()

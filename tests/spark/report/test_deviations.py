@@ -6,21 +6,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from epsjoin.spark.report.clusters import MemberSample
-from epsjoin.spark.report.deviations import DeviationSample
+from epsjoin.spark.report.members import ClusterSample, MemberSample
 
 
-def sampled(places: Any, of: Any) -> DeviationSample:
-    """Points of a lake of places, which a scan has kept."""
-    source = SimpleNamespace(point_metric="haversine", axes=("lat", "lon"))
-    points: Any = SimpleNamespace(job=SimpleNamespace(lake=SimpleNamespace(source=source)))
-    sample = DeviationSample(points, MemberSample(1000, 1), 1000)
-    sample.members.add(np.arange(len(of)), of)
-    stored = [place.astype("<f8").tobytes() for place in places]
-    sample.kept.append(pa.table({"id": np.arange(len(of)), "point": pa.array(stored, pa.binary())}))
-    return sample
+def described(places: Any, of: Any) -> list[str]:
+    """What is said of clusters of places."""
+    source: Any = SimpleNamespace(point_metric="haversine", axes=("lat", "lon"))
+    sample, ids = ClusterSample(source, MemberSample(1000, 1), 1000), np.arange(len(of))
+    sample.members.add(ids, of)
+    return sample.describe(ids, places, of.max() + 1)
 
 
 def test_describe__of_places_goes_the_shorter_way_round() -> None:
@@ -31,12 +26,11 @@ def test_describe__of_places_goes_the_shorter_way_round() -> None:
     of = np.repeat([0, 1, 2], [201, 3, 3])
     usual = np.median(np.abs(east - 180)) * 1.4826
     west, right = (f"lon {sign}{2 / usual:.1f}, lat +0.0" for sign in "-+")
-    assert sampled(places, of).describe(3)[1:] == [west, right]
+    assert described(places, of)[1:] == [west, right]
 
 
 def test_describe__of_a_cluster_that_lies_across_180_degrees_is_about_its_own_median() -> None:
     places = np.column_stack([np.zeros(107), np.concatenate([np.linspace(-1, 1, 101), [179.9, -179.9] * 3])])
-    (far,) = sampled(places, np.repeat([0, 1], [101, 6])).describe(2)[1:]
-    assert far is not None
+    _, far = described(places, np.repeat([0, 1], [101, 6]))
     assert far.startswith("lon ")
     assert abs(float(far.split(", ")[0].removeprefix("lon "))) > 200

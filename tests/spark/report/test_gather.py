@@ -23,9 +23,7 @@ from epsjoin.report.page import render
 from epsjoin.report.publish import publish
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job.job import Job
-from epsjoin.spark.points import buckets
-from epsjoin.spark.points.hashes import hash_ids
-from epsjoin.spark.report import deviations
+from epsjoin.spark.report import members
 from epsjoin.spark.report.gather import find_ties, gather
 from epsjoin.spark.report.intake import gather_intake
 from epsjoin.spark.report.trends import make_trends_before
@@ -150,10 +148,10 @@ def check_sampled_deviations(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     drawn = "Medians are those of random points: 9 of all points and at most 7 of each cluster."
     with monkeypatch.context() as few:
-        few.setattr(deviations, "_MAX_NUMBERS", 10)
-        few.setattr(deviations, "MIN_USUAL", 9)
-        few.setattr(deviations, "MIN_MEMBERS", 7)
-        few.setattr(deviations, "bound_hashes", lambda rows, _: int(by_hash[rows + 3]))
+        few.setattr(members, "_MAX_NUMBERS", 10)
+        few.setattr(members, "MIN_USUAL", 9)
+        few.setattr(members, "MIN_MEMBERS", 7)
+        few.setattr(members, "bound_hashes", lambda rows, _: int(by_hash[rows + 3]))
         found = gather(job)
         check_deviations(found, changed(some_rows()), job, 9, 7)
         assert drawn in Reader(render(found)).words

@@ -29,7 +29,8 @@ from epsjoin.spark.neighbours.on_driver import (
 )
 from epsjoin.spark.neighbours.rank import rank_points
 from epsjoin.spark.neighbours.ranked import Scoring
-from epsjoin.spark.points.points import STORED, draw_sample, sample_of, stored_points, stored_reading
+from epsjoin.spark.points.hashes import sample_of
+from epsjoin.spark.points.points import STORED, draw_sample, stored_points, stored_reading
 from epsjoin.spark.rows.rows import StoredRows
 from epsjoin.spark.rows.splits import names_of
 from epsjoin.spark.rows.stored import StoredSlice

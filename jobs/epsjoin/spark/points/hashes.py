@@ -1,10 +1,11 @@
-"""Spark's function ``xxhash64`` of a seed and an id, on arrays: who draws by it needs no query for that."""
+"""Spark's function ``xxhash64`` of a seed and an id, on arrays, and samples by it, which need no query."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from epsjoin.kernels.arrays import Ints, Words
+from epsjoin.kernels.sorting import lexsort
 
 _PRIME_1, _PRIME_2, _PRIME_3, _PRIME_4, _PRIME_5 = (
     np.uint64(prime)
@@ -18,6 +19,9 @@ _PRIME_1, _PRIME_2, _PRIME_3, _PRIME_4, _PRIME_5 = (
 )
 _SPARKS_SEED = 42
 """The seed with which Spark's ``xxhash64`` begins."""
+
+_HASHED_AT_ONCE = 1 << 17
+"""Number of ids that are hashed at a time: hashes of all ids would be several arrays as large."""
 
 
 def hash_ids(seed: int, ids: Ints) -> Ints:
@@ -40,6 +44,31 @@ def hash_ids(seed: int, ids: Ints) -> Ints:
     else:
         begun = _finish(_take_in_long(literal, begun))
     return _finish(_take_in_long(ids.astype(np.int64).view(np.uint64), begun)).view(np.int64)
+
+
+def bound_hashes(rows: int, n: int) -> int | None:
+    """A hash below which little more than a sample lies; ``None``: it takes all points.
+
+    It is all but impossible that too few hashes lie below it.
+    """
+    fraction = (2 * rows + 1000) / max(1, n)
+    return int(-(2**63) + fraction * 2**64) if fraction < 1 else None
+
+
+def sample_of(ids: Ints, rows: int, seed: int) -> Ints:
+    """Find where among all ids those of the sample of :meth:`Points.sample` are, in the order of the hash."""
+    bound = bound_hashes(rows, len(ids))
+    if bound is None:
+        return first_hashed(ids, rows, seed)
+    begins = range(0, len(ids), _HASHED_AT_ONCE)
+    of_block = (hash_ids(seed, ids[begin : begin + _HASHED_AT_ONCE]) < bound for begin in begins)
+    some = np.flatnonzero(np.concatenate(list(of_block)))
+    return some[first_hashed(ids[some], rows, seed)]
+
+
+def first_hashed(ids: Ints, rows: int, seed: int) -> Ints:
+    """Find the rows of the ids with the smallest hashes, in the order of the hash."""
+    return lexsort((ids, hash_ids(seed, ids)))[:rows]
 
 
 def _take_in_long(value: Words, begun: Words) -> Words:

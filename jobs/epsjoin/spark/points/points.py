@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
@@ -13,13 +12,11 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from epsjoin.errors import DataRefusedError
-from epsjoin.kernels.arrays import Ints
-from epsjoin.kernels.sorting import lexsort
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.sample import Sample
 from epsjoin.lake.schemas import parse_ddl
 from epsjoin.spark.job.job import Job
-from epsjoin.spark.points.hashes import hash_ids
+from epsjoin.spark.points.hashes import bound_hashes, first_hashed, hash_ids
 from epsjoin.spark.points.reading import Reading, commonest_length, in_one_chunk
 from epsjoin.spark.rows import scan
 from epsjoin.spark.rows.rows import FrameRows, Rows, StoredRows
@@ -120,15 +117,6 @@ class Points:
         return reading.arrays(taken)
 
 
-def bound_hashes(rows: int, n: int) -> int | None:
-    """A hash below which little more than a sample lies; ``None``: it takes all points.
-
-    It is all but impossible that too few hashes lie below it.
-    """
-    fraction = (2 * rows + 1000) / max(1, n)
-    return int(-(2**63) + fraction * 2**64) if fraction < 1 else None
-
-
 def draw_sample(scan: Scan, reading: Reading, n: int, rows: int, seed: int) -> Sample:
     """Draw the sample of :meth:`Points.sample` from stored points, without a query.
 
@@ -148,17 +136,6 @@ def draw_sample(scan: Scan, reading: Reading, n: int, rows: int, seed: int) -> S
     return reading.arrays(drawn.take(first_hashed(drawn["id"].to_numpy(), rows, seed)))
 
 
-def sample_of(ids: Ints, rows: int, seed: int) -> Ints:
-    """Find where among all ids those of the sample of :meth:`Points.sample` are, in the order of the hash."""
-    bound = bound_hashes(rows, len(ids))
-    if bound is None:
-        return first_hashed(ids, rows, seed)
-    begins = range(0, len(ids), MAX_BATCH_ROWS)  # hashes of all ids would be several arrays as large
-    of_block = (hash_ids(seed, ids[begin : begin + MAX_BATCH_ROWS]) < bound for begin in begins)
-    some = np.flatnonzero(np.concatenate(list(of_block)))
-    return some[first_hashed(ids[some], rows, seed)]
-
-
 def right_seed(seed: int) -> int:
     """The seed of the right sample of two frames, whose left one has ``seed``.
 
@@ -166,11 +143,6 @@ def right_seed(seed: int) -> int:
     same points, and there would seem to be far more pairs than there are.
     """
     return ~seed
-
-
-def first_hashed(ids: Ints, rows: int, seed: int) -> Ints:
-    """Find the rows of the ids with the smallest hashes, in the order of the hash."""
-    return lexsort((ids, hash_ids(seed, ids)))[:rows]
 
 
 def refuse_changed(counted: int, read: float) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,13 +14,10 @@ from numpy.typing import NDArray
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.kernels.arrays import Ints
 from epsjoin.spark.points.buckets import Bucket, plan_buckets
-from epsjoin.spark.points.points import sample_of
+from epsjoin.spark.report.members import MAX_CLUSTERS, MemberSample, locate
 from epsjoin.spark.rows.stored import StoredSlice, in_table
 from epsjoin.spark.tasks.arrow import Task
 from epsjoin.vocabulary import NOISE
-
-MAX_CLUSTERS = 20
-"""Maximum number of clusters that are listed, the largest first."""
 
 MAX_CENTRE = 4
 """Maximum number of coordinates of a cluster's centre, the first ones."""
@@ -93,31 +89,6 @@ def _add_up(rows: pa.Table) -> pa.Table:
     names = MEMBERS.names[1:]
     added = rows.group_by("cluster_id", use_threads=False).aggregate([(name, "sum") for name in names])
     return added.select(["cluster_id", *(f"{name}_sum" for name in names)]).rename_columns(MEMBERS.names)
-
-
-@dataclass(frozen=True)
-class MemberSample:
-    """Random points of each of some clusters: those with the smallest hashes of their ids.
-
-    Parameters
-    ----------
-    limit : maximum number of points of a cluster; those of smaller clusters are all there.
-    seed : of the hash.
-    ids : ids of the points by the number of their cluster.
-    """
-
-    limit: int
-    seed: int
-    ids: dict[int, Ints] = field(default_factory=dict)
-
-    def add(self, ids: Ints, numbers: NDArray[np.int8]) -> None:
-        """Take in points, each once, with the numbers of their clusters."""
-        for number in np.unique(numbers).tolist():
-            mine = np.concatenate([self.ids.get(number, _NO_IDS), ids[numbers == number]])
-            self.ids[number] = mine[sample_of(mine, self.limit, self.seed)]
-
-
-_NO_IDS = np.empty(0, np.int64)
 
 
 def find_centres(
@@ -227,12 +198,3 @@ def _to_degrees(source: SourceContract, means: Sequence[float]) -> list[float]:
         source.longitude: math.degrees(math.atan2(y, x)),
     }
     return [degrees[name] for name in source.coordinates]
-
-
-def locate(ids: Ints, wanted: Ints) -> tuple[Ints, Ints]:
-    """Find the rows whose ids are wanted, and the place of each in ``wanted``, which ascends."""
-    if not len(wanted):
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-    at = np.minimum(np.searchsorted(wanted, ids), len(wanted) - 1)
-    rows = np.flatnonzero(wanted[at] == ids)
-    return rows, at[rows]

@@ -20,7 +20,7 @@ from epsjoin.lake.lake import Lake, Slice
 from epsjoin.source.trees import count_nodes
 from epsjoin.spark.job.job import Job
 from epsjoin.spark.points.hashes import hash_ids
-from epsjoin.spark.report.clusters import MAX_CLUSTERS
+from epsjoin.spark.report.members import MAX_CLUSTERS
 from epsjoin.spark.report.names import name_record, read_records
 from epsjoin.spark.report.trends import MAX_RUNS
 from epsjoin.spark.rows.stored import StoredSlice

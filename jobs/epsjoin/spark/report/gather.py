@@ -174,7 +174,7 @@ def _gather_clusters_and_outliers(
     counted, first = count_clusters(clusters), find_outliers(outliers)
     largest = counted["largest_clusters"]
     sample = DeviationSample.of(points)
-    centres = find_centres(clusters, points, largest, sample.members)
+    centres = find_centres(clusters, points, largest, sample.described.members)
     nearest = find_nearest(points, [row["id"] for row in first], sample.scan)
     # a cluster's id is the id of its smallest core point, and that point names the cluster
     named = [
@@ -194,8 +194,8 @@ def _gather_clusters_and_outliers(
             }
             for row, dimensions in zip(largest, sample.describe(len(largest)), strict=True)
         ],
-        "n_usual": sample.n_usual,
-        "n_of_cluster": sample.members.limit,
+        "n_usual": sample.described.n_usual,
+        "n_of_cluster": sample.described.members.limit,
         "outliers": _describe_outliers(first, nearest, records, source, label),
     }
 

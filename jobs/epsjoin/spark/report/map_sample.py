@@ -14,7 +14,7 @@ from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.spark.points.hashes import hash_ids
 from epsjoin.spark.points.points import stored_reading
 from epsjoin.spark.points.reading import Reading
-from epsjoin.spark.report.clusters import locate
+from epsjoin.spark.report.members import locate
 from epsjoin.spark.rows.stored import MAX_THREADS, StoredSlice, in_table
 from epsjoin.vocabulary import NOISE
 
