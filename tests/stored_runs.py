@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from epsjoin.contracts.load_source import load_source
 from epsjoin.lake import slices
@@ -27,16 +31,38 @@ def write(lake: Lake, table: str, run: str, rows: list[dict[str, Any]]) -> None:
     slices.write_slice(lake, Fingerprints(lake, run).slice(table), slices.table_of(lake, table, rows))
 
 
-def write_run(lake: Lake, run: str, points: int, pairs: int, clusters: int, eps: float) -> None:
-    rows = [row(lake, "points", id=i, run=run) for i in range(points)]
+def write_run(
+    lake: Lake,
+    run: str,
+    points: int,
+    pairs: int,
+    clusters: int,
+    eps: float,
+    places: NDArray[np.float64] | None = None,
+    of: Sequence[int] | None = None,
+) -> None:
+    """Write what the jobs up to ``cluster`` do.
+
+    Parameters
+    ----------
+    clusters : number of the points that are a cluster each, the others being noise.
+    places : (points, 2) their places; by default all at one.
+    of : the cluster of each point, or -1, instead of ``clusters``.
+    """
+    if places is None:
+        places = np.full((points, 2), 0.5)
+    if of is None:
+        of = [i if i < clusters else -1 for i in range(points)]
+    rows = [row(lake, "points", id=i, run=run, point=place.tobytes()) for i, place in enumerate(places)]
     slices.write_slice(lake, Slice("points", run), slices.table_of(lake, "points", rows))
     write(lake, "epsilon", run, [row(lake, "epsilon", eps=eps, method="given", run=run)])
     plan = {"eps": eps, "kind": "planned", "plan": "{}", "run": run, "base": None}
     why = "there is no earlier run with pairs"
     write(lake, "join_plan", run, [row(lake, "join_plan", **plan, why=why)])
     write(lake, "pairs", run, [row(lake, "pairs", left_id=0, run=run)] * pairs)
-    members = [row(lake, "clusters", id=i, cluster_id=i, role="core", run=run) for i in range(clusters)]
-    members += [
-        row(lake, "clusters", id=i, cluster_id=-1, role="noise", run=run) for i in range(clusters, points)
+    roles = ["noise" if each < 0 else "core" for each in of]
+    members = [
+        row(lake, "clusters", id=i, cluster_id=each, role=role, run=run)
+        for i, (each, role) in enumerate(zip(of, roles, strict=True))
     ]
     write(lake, "clusters", run, members)

@@ -6,13 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from epsjoin.commands import cli
+from epsjoin.commands import clusters as command
 from epsjoin.commands.history import find_id
 from epsjoin.commands.runs import texts_of
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Lake, Slice
+from epsjoin.spark.hashes import hash_ids
+from epsjoin.spark.report import members
+from tests.oracles.deviations import z_score
 from tests.stored_runs import new_lake, row, write, write_run
 
 RUNS = ("2022-03-01", "2022-04-01", "2022-05-01")
@@ -41,7 +46,7 @@ def lake(tmp_path: Path) -> Lake:
     """Clusters 4 and 7; 7 merges into 4, which then loses its smallest core point and a record."""
     lake = new_lake(tmp_path)
     for run in RUNS:
-        write_run(lake, run, points=60, pairs=3, clusters=2, eps=20.0)
+        write_run(lake, run, points=60, pairs=3, clusters=8, eps=20.0)
     name_clusters(lake, RUNS[0], [cluster(4, 4, 30), cluster(7, 7, 1200)])
     merged = cluster(4, 4, 1225, runs=2, stayed=30, inserted=0, from_clusters=1195)
     events = ("merged", 7, 4, 1195, True), ("grown", 4, None, 1195, False)
@@ -65,8 +70,71 @@ def test_clusters__lists_runs_with_their_events_and_the_largest_clusters(
     lines = said(capsys)
     assert lines[0] == ["Navigation", "aids", "of", "the", "world,", "3", "runs"]
     assert lines[2:5] == [[RUNS[0], "2"], [RUNS[1], "1", "1", "merged,", "1", "grown"], [RUNS[2], "1"]]
-    assert lines[5][-1] == f"{RUNS[2]})"
-    assert lines[6:] == [["4", RUNS[0], "3", "1,224", "x", "x", "x"]]
+    assert " ".join(lines[5]) == f"name since runs size what deviates named by (the largest of {RUNS[2]})"
+    words = ["latitude_deg", "+0.0,", "longitude_deg", "+0.0"]  # all points are equal
+    assert lines[6:] == [["4", RUNS[0], "3", "1,224", *words, "x", "x", "x"]]
+
+
+def words_by_hand(places: Any, usual: Any, mine: Any) -> str:
+    """In which dimensions a cluster's median deviates, from the medians of these points."""
+    z = {
+        name: z_score(np.median(places[mine][:, axis]), places[usual][:, axis].tolist())
+        for axis, name in enumerate(("latitude_deg", "longitude_deg"))
+    }
+    return ", ".join(f"{name} {z[name]:+.1f}" for name in sorted(z, key=lambda name: -abs(z[name])))
+
+
+@pytest.mark.parametrize("is_sampled", [False, True])
+def test_clusters__are_told_by_what_sets_them_apart(
+    lake: Lake, is_sampled: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By all points, or of many by those with the smallest hashes, as in the report."""
+    random, n_usual, n_members = np.random.default_rng(5), 10**6, 10**6
+    of = random.permutation(np.repeat([-1, 3, 50, 8], [4000, 20, 60, 40]))
+    shift = np.select([of == 3, of == 50, of == 8], [5.0, -9.0, 2.0], 0.0)
+    places = random.normal(size=(len(of), 2)) + np.column_stack([shift, 3 - shift * (of > 0)])
+    write_run(lake, RUNS[2], len(of), 3, 0, 20.0, places, of.tolist())
+    sizes = {3: 20, 50: 60, 8: 40}
+    name_clusters(lake, RUNS[2], [cluster(each, each, size) for each, size in sizes.items()])
+    if is_sampled:
+        n_usual, n_members = 500, 30
+        for name, value in (("_MAX_NUMBERS", 10), ("MIN_USUAL", n_usual), ("MIN_MEMBERS", n_members)):
+            monkeypatch.setattr(members, name, value)
+        monkeypatch.setattr(slices, "_BATCH_ROWS", 333)
+    assert clusters(lake) == 0
+    hashes = hash_ids(0, np.arange(len(of)))
+    usual = np.argsort(hashes)[:n_usual]
+    for line, each in zip(said(capsys)[-3:], (50, 8, 3), strict=True):
+        mine = np.flatnonzero(of == each)
+        mine = mine[np.argsort(hashes[mine])[:n_members]]
+        words = words_by_hand(places, usual, mine)
+        assert line[:4] == [str(each), RUNS[0], "1", str(sizes[each])]
+        assert " ".join(line[4:]) == f"{words} x x x"
+
+
+def test_clusters__of_more_points_than_are_read_say_where_it_is_told_what_deviates(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(command, "MAX_BYTES", 59 * 24)
+    assert clusters(lake) == 0
+    *_, row_, why = said(capsys)
+    assert row_ == ["4", RUNS[0], "3", "1,224", "x", "x", "x"]
+    assert " ".join(why) == (
+        f"what deviates is left out: run {RUNS[2]} has 60 points; of more than 59 only the report says it"
+    )
+
+
+def test_clusters__without_points_that_can_be_read_are_listed_all_the_same(
+    lake: Lake, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name_clusters(lake, RUNS[2], [cluster(59, 4, 1224, runs=3)])
+    assert clusters(lake) == 0
+    *_, row_, why = said(capsys)
+    assert row_ == ["4", RUNS[0], "3", "1,224", "x", "x", "x"]
+    assert " ".join(why[:5]) == "what deviates is left out:"
+    assert (
+        " ".join(why[5:]) == f"clusters of run {RUNS[2]} does not have all that compare named; run it again"
+    )
 
 
 def test_clusters__of_a_name_tells_its_life(lake: Lake, capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,7 +174,7 @@ def test_clusters__are_told_by_the_records_that_named_them(
     write(lake, "points", RUNS[0], [row(lake, "points", run=RUNS[0], id=id_, name="Lannion")])
     name_clusters(lake, RUNS[2], [cluster(id_, id_, 90, first_run=RUNS[0])])
     assert clusters(lake) == 0
-    assert "Lannion" in said(capsys)[-1]
+    assert "Lannion" in next(line for line in said(capsys) if line[0] == str(id_))
     assert clusters(lake, "--key", "85") == 0
     assert said(capsys)[-1][:3] == [RUNS[2], str(id_), "90"]
     assert clusters(lake, "--key", "86") == 2

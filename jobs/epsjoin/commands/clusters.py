@@ -8,18 +8,27 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+
 from epsjoin.commands.history import find_id
 from epsjoin.commands.runs import print_answer, read_each_run, texts_of
 from epsjoin.console import counted
 from epsjoin.errors import ArgumentError, TableError, UnfitTableError
 from epsjoin.lake import slices
 from epsjoin.lake.arguments import add_lake, open_stored
+from epsjoin.lake.arrow import to_matrix
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
+from epsjoin.params import RunParams
 from epsjoin.report import words
+from epsjoin.spark.report.members import MAX_CLUSTERS, ClusterSample, locate
 
-MAX_NAMES = 20
-"""Maximum number of clusters that are listed, the largest of the last run first."""
+MAX_BYTES = 256 << 20
+"""Maximum number of bytes of ids and points that are read to say what deviates."""
+
+DEVIATES = "what deviates"
+"""Head of the words that say what sets a cluster apart, as in the report."""
 
 Row = dict[str, Any]
 
@@ -98,14 +107,65 @@ def _list_clusters(lake: Lake, runs: Sequence[NamedRun]) -> Iterator[str]:
         told = ", ".join(f"{n:,} {what}" for what, n in counts.items())
         yield f"{run.run:<10}  {len(run.names):>10,}  {told}"
     last = runs[-1]
-    largest = sorted(last.names, key=lambda row: (-row["size"], row["name"]))[:MAX_NAMES]
-    if largest:
-        yield ""
-        yield f"{'name':>20}  {'since':<10}  {'runs':>6}  {'size':>10}  named by (the largest of {last.run})"
+    largest = sorted(last.names, key=lambda row: (-row["size"], row["name"]))[:MAX_CLUSTERS]
+    if not largest:
+        return
+    try:
+        deviations, why = find_deviations(lake, last.run, [row["cluster_id"] for row in largest]), ""
+    except TableError as error:  # the list is the answer; what deviates is beside it
+        deviations, why = [], str(error)
+    width = max((len(text) for text in (DEVIATES, *deviations)), default=0)
+    heads = [f"{text:<{width}}" for text in (DEVIATES, *deviations)] if deviations else []
+    yield ""
+    head = f"{'name':>20}  {'since':<10}  {'runs':>6}  {'size':>10}"
+    yield "  ".join([head, *heads[:1], f"named by (the largest of {last.run})"])
     texts = name_records(lake, largest)
-    for row in largest:
+    for place, row in enumerate(largest, 1):
         numbers = f"{row['name']:>20}  {row['first_run']:<10}  {row['runs']:>6,}  {row['size']:>10,}"
-        yield f"{numbers}  {texts.get(row['name'], '')}"
+        yield "  ".join([numbers, *heads[place : place + 1], texts.get(row["name"], "")])
+    if why:
+        yield ""
+        yield f"{DEVIATES} is left out: {why}"
+
+
+def find_deviations(lake: Lake, run: str, clusters: Sequence[int]) -> list[str]:
+    """Say of clusters of a run in which dimensions they deviate most from all points, as the report does.
+
+    The points are drawn by the data set's own parameters.
+
+    Parameters
+    ----------
+    clusters : their ``cluster_id``, at most ``MAX_CLUSTERS``.
+
+    Returns
+    -------
+    list of str
+        Words of each cluster; empty of documents, of which no number says anything.
+
+    Raises
+    ------
+    TableError
+        There are more points than are read here; a table is damaged, or does not belong to the others.
+    """
+    source, inputs = lake.source, Fingerprints(lake, run)
+    points, members = inputs.slice("points"), inputs.slice("clusters")
+    sample = ClusterSample.of(source, RunParams.from_json("{}", source.defaults))
+    n, d = slices.count_rows(lake, points), len(source.axes)
+    if not sample.n_usual:
+        return []
+    if n > (most := MAX_BYTES // (8 + 8 * d)):
+        raise UnfitTableError(f"run {run} has {n:,} points; of more than {most:,} only the report says it")
+    order = np.argsort(clusters)
+    for batch in slices.stream_slice(lake, members, ["id", "cluster_id"]):
+        rows, at = locate(batch["cluster_id"].to_numpy(), np.asarray(clusters)[order])
+        sample.members.add(batch["id"].to_numpy()[rows], order[at])
+    if len(sample.members.ids) < len(clusters):
+        raise UnfitTableError(f"clusters of run {run} does not have all that compare named; run it again")
+    is_needed, kept = sample.make_choice(n), list[pa.RecordBatch]()
+    for batch in slices.stream_slice(lake, points, ["id", "point"]):
+        kept.append(batch.filter(pa.array(is_needed(batch["id"].to_numpy()))))
+    found = pa.Table.from_batches(kept).sort_by("id")
+    return sample.describe(found["id"].to_numpy(), to_matrix(found["point"], d), len(clusters))
 
 
 def name_records(lake: Lake, rows: Iterable[Row]) -> dict[int, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, timedelta
@@ -16,7 +16,7 @@ from epsjoin.contracts.times import interval_of
 from epsjoin.errors import MissingSliceError, UnfitTableError
 from epsjoin.lake.delta_log import LogFiles, log_files, open_log
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.lake.parquet import File, as_read, read_file, stream_as_now
+from epsjoin.lake.parquet import File, as_read, read_file, stream_as_now, stream_file
 from epsjoin.lake.phases import phase
 from epsjoin.lake.targets import target_of
 from epsjoin.lake.transactions import commit, rows_committed
@@ -224,6 +224,14 @@ def read_slice(lake: Lake, where: Slice, columns: Sequence[str] | None = None) -
     """Read a slice, or some of its columns, into the memory of the driver."""
     schema, location = lake.schema(where.table), lake.location(where.table)
     return pa.concat_tables([read_file(location, file, schema, columns) for file in files_of(lake, where)])
+
+
+def stream_slice(lake: Lake, where: Slice, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Read some columns of a slice batch by batch, in bounded memory."""
+    whole, location = lake.schema(where.table), lake.location(where.table)
+    wanted = as_read(pa.schema([whole.field(name) for name in columns]))
+    for file in files_of(lake, where):
+        yield from stream_file(location, file, wanted, _BATCH_ROWS, whole=whole)
 
 
 def read_as_now(lake: Lake, where: Slice, columns: Sequence[str]) -> pa.Table:

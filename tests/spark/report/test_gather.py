@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from epsjoin.commands.clusters import find_deviations
 from epsjoin.errors import ArgumentError, EpsjoinError
 from epsjoin.findings import Comparison, Findings
 from epsjoin.lake import slices
@@ -122,7 +123,7 @@ def check_places(found: Findings, rows: Rows, job: Job) -> None:
 
 
 def check_deviations(found: Findings, rows: Rows, job: Job, n_usual: int = 10**6, limit: int = 10**6) -> None:
-    """The words about a cluster are those of medians by hand, and are on the page."""
+    """The words about a cluster are those of medians by hand, on the page and by ``epsjoin clusters``."""
     told = slices.read_slice(job.lake, Slice("clusters", RUN))
     ids, hashes = told["id"].to_numpy(), hash_ids(job.params.seed, told["id"].to_numpy())
     places, of = np.array([rows[each][1:] for each in ids.tolist()]), told["cluster_id"].to_numpy()
@@ -139,6 +140,8 @@ def check_deviations(found: Findings, rows: Rows, job: Job, n_usual: int = 10**6
             f"{'xy'[axis]} {round(z[axis], 1) + 0.0:+.1f}" for axis in order
         )
         assert row["dimensions"] in words
+    ids = [row["cluster_id"] for row in found.largest_clusters]
+    assert find_deviations(job.lake, RUN, ids) == [row["dimensions"] for row in found.largest_clusters]
 
 
 def check_sampled_deviations(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:

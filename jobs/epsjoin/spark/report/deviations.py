@@ -44,9 +44,9 @@ class DeviationSample:
         names : names of the columns, which are those of ``STORED``.
         work : answers the question by rows of ``NEAR``.
         """
-        is_kept = self.described.chooser(self.points.n)
-        if is_kept is None:
+        if self.described.is_empty:
             return self.points.scan(names, work, threads=MAX_THREADS)
+        is_kept = self.described.make_choice(self.points.n)
         near, stored = parse_ddl(NEAR), self.points.columns(names)
         both = pa.unify_schemas([near, stored])
 

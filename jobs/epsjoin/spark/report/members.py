@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +47,7 @@ class MemberSample:
     seed: int
     ids: dict[int, Ints] = field(default_factory=dict)
 
-    def add(self, ids: Ints, numbers: NDArray[np.int8]) -> None:
+    def add(self, ids: Ints, numbers: NDArray[np.integer[Any]]) -> None:
         """Take in points, each once, with the numbers of their clusters."""
         for number in np.unique(numbers).tolist():
             mine = np.concatenate([self.ids.get(number, _NO_IDS), ids[numbers == number]])
@@ -79,10 +80,15 @@ class ClusterSample:
             n_members = n_usual = 0
         return cls(source, MemberSample(n_members, params.seed), n_usual)
 
-    def chooser(self, n: int) -> Callable[[Ints], Bools] | None:
-        """Make what tells which ids of all ``n`` points are needed; ``None`` if none is."""
+    @property
+    def is_empty(self) -> bool:
+        """Whether no point of a cluster is in it."""
+        return not any(map(len, self.members.ids.values()))
+
+    def make_choice(self, n: int) -> Callable[[Ints], Bools]:
+        """Make what tells which ids of all ``n`` points are needed."""
         wanted = np.unique(np.concatenate([_NO_IDS, *self.members.ids.values()]))
-        return _make_choice(wanted, bound_hashes(self.n_usual, n), self.members.seed) if len(wanted) else None
+        return _make_choice(wanted, bound_hashes(self.n_usual, n), self.members.seed)
 
     def describe(self, ids: Ints, points: Floats, n_clusters: int) -> list[str]:
         """Say of each cluster, by its number, in which dimensions its median deviates most, and how far.
