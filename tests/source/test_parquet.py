@@ -186,18 +186,106 @@ def test_records__a_text_that_is_stored_once_is_not_decoded_for_every_row(
         next(iter(open_records(io.BytesIO(data), "bomb.parquet", PARQUET)))
 
 
-@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view()])
-def test_records__a_view_that_is_stored_once_is_not_decoded_for_every_row(
+@pytest.mark.parametrize("kind", [pa.string_view(), pa.binary_view(), pa.json_()])
+def test_records__a_view_or_json_that_is_stored_once_is_not_decoded_for_every_row(
     monkeypatch: pytest.MonkeyPatch, kind: pa.DataType
 ) -> None:
     monkeypatch.setattr(bounds, "FREE_EXPANSION", 1 << 20)
-    views = pa.array(["x" * (1 << 17)] * 100, kind)
-    data = stored(pa.table({"id": np.arange(100), "x": np.zeros(100), "v": views}), compression="zstd")
+    texts = pa.array(["x" * (1 << 17)] * 100, kind)
+    data = stored(pa.table({"id": np.arange(100), "x": np.zeros(100), "v": texts}), compression="zstd")
     assert len(data) < 5000
     assert pq.read_schema(io.BytesIO(data)).field("v").type == kind
     monkeypatch.delattr(parquet_format, "decode_texts")
     with pytest.raises(DataRefusedError, match=r"become 13,\d+,\d+ or more, over 500 times"):
         next(iter(open_records(io.BytesIO(data), "bomb.parquet", PARQUET)))
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_binary(), pa.string_view()])
+@pytest.mark.parametrize(
+    ("within", "wrap"),
+    [
+        (pa.list_, lambda text: [text]),
+        (pa.list_view, lambda text: [text]),
+        (lambda kind: pa.list_(kind, 1), lambda text: [text]),
+        (lambda kind: pa.struct([("a", kind)]), lambda text: {"a": text}),
+        (lambda kind: pa.map_(pa.int8(), kind), lambda text: [(1, text)]),
+        (lambda kind: pa.large_list(pa.struct([("a", pa.list_(kind))])), lambda text: [{"a": [text]}]),
+    ],
+)
+def test_records__a_text_within_other_values_is_not_decoded_for_every_row(
+    monkeypatch: pytest.MonkeyPatch, kind: pa.DataType, within: Any, wrap: Any
+) -> None:
+    monkeypatch.setattr(bounds, "FREE_EXPANSION", 1 << 20)
+    text = "x" * (1 << 17)
+    values = pa.array([wrap(text)] * 100, within(kind))
+    data = stored(pa.table({"id": np.arange(100), "x": np.zeros(100), "v": values}), compression="zstd")
+    assert len(data) < 5000
+    monkeypatch.delattr(parquet_format, "decode_texts")
+    with pytest.raises(DataRefusedError, match=r"become 13,\d+,\d+ or more, over 500 times"):
+        next(iter(open_records(io.BytesIO(data), "bomb.parquet", PARQUET)))
+
+
+@pytest.mark.parametrize("name", ["v.1", "v.", ".v", "v.list.element"])
+def test_records__a_column_with_dots_in_its_name_is_counted_as_any(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """In a Parquet file the paths of nested columns have dots, too."""
+    monkeypatch.setattr(bounds, "FREE_EXPANSION", 1 << 20)
+    endless = pa.ListArray.from_arrays([0, 1 << 20], np.full(1 << 20, 0.5))
+    rows = pa.table({"id": [1], "x": [0.5], name: endless, "v": [["a"]]})
+    dotted = replace(PARQUET, columns=(*PARQUET.columns[:2], Column("v", "string", physical_name=name)))
+    with pytest.raises(DataRefusedError, match=r"become 8,388,\d+ or more"):
+        read(stored(rows, compression="zstd"), dotted, "bomb.parquet")
+    assert [each.reason for each in read(stored(rows, compression="zstd"), PARQUET)] == [
+        "v: not of type string: \"['a']\""
+    ]
+
+
+@pytest.mark.parametrize("name", ["v.list", "v.list.element"])
+def test_records__what_is_read_beside_a_column_with_dots_in_its_name_is_counted(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """The name is the path of what a list has within it, which is read, too."""
+    monkeypatch.setattr(bounds, "FREE_EXPANSION", 1 << 20)
+    endless = pa.ListArray.from_arrays([0, 1 << 20], np.full(1 << 20, 0.5))
+    dotted = replace(PARQUET, columns=(*PARQUET.columns[:2], Column("v", "string", physical_name=name)))
+    rows = pa.table({"id": [1], "x": [0.5], "v": endless, name: ["a"]})
+    assert pq.ParquetFile(io.BytesIO(stored(rows))).read(columns=[name]).column_names == ["v", name]
+    with pytest.raises(DataRefusedError, match=r"become 8,388,\d+ or more"):
+        read(stored(rows, compression="zstd"), dotted, "bomb.parquet")
+    (record,) = read(stored(rows.set_column(2, "v", [[[0.5]]])), dotted)
+    assert record.values == (1, 0.5, "a")
+
+
+class Interval(pa.ExtensionType):  # type: ignore[misc]  # pyarrow has no types
+    """As pandas registers one."""
+
+    def __init__(self) -> None:
+        super().__init__(pa.struct([("from", pa.string()), ("to", pa.string())]), "tests.interval")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        return b""
+
+    @classmethod
+    def __arrow_ext_deserialize__(cls, storage: pa.DataType, told: bytes) -> Interval:
+        return cls()
+
+
+@pytest.mark.parametrize("physical_name", ["v", "w"])
+def test_records__stand_beside_a_column_of_a_type_that_is_registered(physical_name: str) -> None:
+    values = pa.array([{"from": "a", "to": "b"}, None], Interval().storage_type)
+    table = pa.table({"id": [1, 2], "v": pa.ExtensionArray.from_storage(Interval(), values), "x": [0.5, 1]})
+    columns = (*PARQUET.columns[:2], Column("v", "string", physical_name=physical_name))
+    pa.register_extension_type(Interval())
+    try:
+        records = read(stored(table.append_column("w", [["c", "d"]])), replace(PARQUET, columns=columns))
+    finally:
+        pa.unregister_extension_type("tests.interval")
+    if physical_name == "v":
+        assert records[0].reason == "v: not of type string: \"{'from': 'a', 'to': 'b'}\""
+        assert records[1].values == (2, 1.0, None)
+    else:
+        assert [record.values for record in records] == [(1, 0.5, "c"), (2, 1.0, "d")]
 
 
 def test_records__decodes_long_texts_of_parquet_a_few_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:

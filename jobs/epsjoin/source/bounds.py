@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import IO, Any, cast
 
 import pyarrow as pa
@@ -222,22 +222,50 @@ class PieceStream(io.RawIOBase):
             )
 
 
-def parquet_bytes(footer: pq.FileMetaData, schema: pa.Schema, columns: Iterable[str]) -> int:
-    """The size in bytes of some columns of a Parquet file when they are decoded, estimated from its footer.
+def list_leaves(footer: pq.FileMetaData, schema: pa.Schema, columns: Iterable[str]) -> dict[int, str]:
+    """Find what is read of a Parquet file for some columns.
+
+    Returns
+    -------
+    Numbers of leaves, which are columns without others within them, and the name of the column of each.
+
+    Notes
+    -----
+    The path of a leaf has dots, and so may a name: for the column ``a.b`` pyarrow also reads what a column
+    ``a`` has within it under ``b``.
+    """
+    wanted, found = set(columns), dict[int, str]()
+    tops = (field.name for field in schema for _ in range(_count_leaves(field.type)))
+    for place, top in zip(range(footer.num_columns), tops, strict=True):
+        within = footer.schema.column(place).path[len(top) + 1 :].split(".")
+        if wanted & {".".join([top, *within[:depth]]) for depth in range(len(within) + 1)}:
+            found[place] = top
+    return found
+
+
+def _count_leaves(kind: pa.DataType) -> int:
+    if isinstance(kind, pa.BaseExtensionType):
+        return _count_leaves(kind.storage_type)
+    if not pa.types.is_nested(kind):
+        return 1
+    return sum(_count_leaves(kind.field(place).type) for place in range(kind.num_fields))
+
+
+def parquet_bytes(footer: pq.FileMetaData, schema: pa.Schema, leaves: Mapping[int, str]) -> int:
+    """The size in bytes of some leaves of a Parquet file when they are decoded, estimated from its footer.
 
     A run of equal values takes a few bytes in the file, however long it is; therefore every value is counted,
     with at least 8 bytes. A text that a dictionary holds once is counted once.
     """
-    widths = dict.fromkeys(columns, 8)
-    for name in widths:
+    widths = dict.fromkeys(leaves, 8)
+    for place, name in leaves.items():
         kind = schema.field(name).type
         if pa.types.is_fixed_size_binary(kind) or pa.types.is_decimal(kind):
-            widths[name] = max(8, kind.byte_width)
+            widths[place] = max(8, kind.byte_width)
     total = 0
     for group in range(footer.num_row_groups):
         row_group = footer.row_group(group)
-        for place in range(row_group.num_columns):
+        for place, width in widths.items():
             chunk = row_group.column(place)
-            width = widths.get(chunk.path_in_schema.partition(".")[0], 0)
-            total += max(chunk.num_values * width, chunk.total_uncompressed_size) if width else 0
+            total += max(chunk.num_values * width, chunk.total_uncompressed_size)
     return total

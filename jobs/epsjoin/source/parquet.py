@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source import bounds
-from epsjoin.source.bounds import check_expansion, parquet_bytes
+from epsjoin.source.bounds import check_expansion, list_leaves, parquet_bytes
 from epsjoin.source.lists import Splitter
 from epsjoin.source.reasons import refusal
 from epsjoin.source.untyped import FoundColumns, UntypedRecord
@@ -68,13 +68,20 @@ def read_parts(
     columns.add(schema.names)
     wanted = Splitter(source).names
     columns.require_all(source)
-    decoded = parquet_bytes(footer, schema, wanted)
+    leaves = list_leaves(footer, schema, wanted)
+    decoded = parquet_bytes(footer, schema, leaves)
     check_expansion(name, size, decoded)
     # a text that is stored once may stand in every row: it is decoded when its rows' lengths are known
-    texts = [column for column in wanted if _is_text(schema.field(column).type)]
+    texts = [leaf for leaf in map(footer.schema.column, leaves) if _is_text(leaf)]
+    has_json = any(leaf.logical_type.type == "JSON" for leaf in texts)  # only as texts can these be coded
     row = 0
     try:
-        file = pq.ParquetFile(stream, metadata=footer, read_dictionary=texts)
+        file = pq.ParquetFile(
+            stream,
+            metadata=footer,
+            read_dictionary=[leaf.path for leaf in texts],
+            arrow_extensions_enabled=not has_json,
+        )
         for batch in file.iter_batches(BATCH_ROWS, columns=wanted):
             lengths = _text_lengths(batch)
             decoded += int(lengths.sum())
@@ -104,12 +111,26 @@ def split_rows(
 
 def _text_lengths(batch: pa.RecordBatch) -> NDArray[np.int64]:
     """Bytes of the texts of each row, after each text of a dictionary is written out in every row."""
-    lengths = np.zeros(batch.num_rows, np.int64)
-    for column in batch.columns:
-        if _is_text_dictionary(column.type):
-            of_rows = pc.take(pc.binary_length(column.dictionary), column.indices)
-            lengths += pc.fill_null(of_rows, 0).to_numpy(zero_copy_only=False)
-    return lengths
+    columns = (column for column in batch.columns if _has_text_dictionary(column.type))
+    return sum(map(_text_lengths_of, columns), np.zeros(batch.num_rows, np.int64))
+
+
+def _text_lengths_of(column: pa.Array) -> NDArray[np.int64]:
+    """The same of one column, which may have texts within lists, structures and maps."""
+    kind = column.type
+    if _is_text_dictionary(kind):
+        of_rows = pc.take(pc.binary_length(column.dictionary), column.indices)
+        return np.asarray(pc.fill_null(of_rows, 0).to_numpy(zero_copy_only=False), np.int64)
+    if not _has_text_dictionary(kind):
+        return np.zeros(len(column), np.int64)
+    if pa.types.is_struct(kind):
+        return sum(map(_text_lengths_of, column.flatten()), np.zeros(len(column), np.int64))
+    if pa.types.is_map(kind):
+        column = column.cast(pa.list_(kind.field(0)))
+    n_items = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False).astype(np.int64)
+    before = np.concatenate([np.zeros(1, np.int64), np.cumsum(_text_lengths_of(column.flatten()))])
+    ends = np.cumsum(n_items)
+    return np.asarray(before[ends] - before[ends - n_items])
 
 
 def _split_by_text(
@@ -209,13 +230,18 @@ def _format_value(column: pa.Array) -> str:
     return str(column.to_string(skip_new_lines=True))
 
 
-def _is_text(kind: pa.DataType) -> bool:
-    """Whether a column of this type holds texts or bytes."""
-    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    data = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view)
-    return any(is_kind(kind) for is_kind in (*texts, *data))
+def _is_text(leaf: pq.ColumnSchema) -> bool:
+    """Whether a column of the file holds texts or bytes."""
+    return bool(leaf.physical_type == "BYTE_ARRAY" and leaf.logical_type.type != "DECIMAL")
 
 
 def _is_text_dictionary(kind: pa.DataType) -> bool:
     """Whether a column of this type holds each distinct text once, in a dictionary."""
-    return pa.types.is_dictionary(kind) and _is_text(kind.value_type)
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return pa.types.is_dictionary(kind) and any(is_kind(kind.value_type) for is_kind in kinds)
+
+
+def _has_text_dictionary(kind: pa.DataType) -> bool:
+    """Whether a column of this type does so itself or within its values."""
+    within = range(kind.num_fields) if pa.types.is_nested(kind) else ()
+    return _is_text_dictionary(kind) or any(_has_text_dictionary(kind.field(place).type) for place in within)
