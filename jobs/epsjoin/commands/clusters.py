@@ -114,7 +114,7 @@ def _list_clusters(lake: Lake, runs: Sequence[NamedRun]) -> Iterator[str]:
         deviations, why = find_deviations(lake, last.run, [row["cluster_id"] for row in largest]), ""
     except TableError as error:  # the list is the answer; what deviates is beside it
         deviations, why = [], str(error)
-    width = max((len(text) for text in (DEVIATES, *deviations)), default=0)
+    width = max(map(len, (DEVIATES, *deviations)))
     heads = [f"{text:<{width}}" for text in (DEVIATES, *deviations)] if deviations else []
     yield ""
     head = f"{'name':>20}  {'since':<10}  {'runs':>6}  {'size':>10}"
