@@ -15,7 +15,7 @@ from epsjoin.commands.history import find_id
 from epsjoin.commands.runs import texts_of
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.spark.hashes import hash_ids
+from epsjoin.spark.points.hashes import hash_ids
 from epsjoin.spark.report import members
 from tests.oracles.deviations import z_score
 from tests.stored_runs import new_lake, row, write, write_run

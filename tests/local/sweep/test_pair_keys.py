@@ -30,7 +30,7 @@ def test_sort__sorts_by_both_rows_in_little_memory(m, d, max_buckets, n_jobs, mo
     left, right = np.divmod(rows, N_RIGHT)
     keys = PairKeys.of(N_LEFT, N_RIGHT)
     mixed = random.permutation(left << keys.right_bits | right)
-    keys.sort([mixed[:5]], points, N_LEFT, in_ranges(n_jobs))  # kernels that are loaded take memory, too
+    keys.sort([mixed[:250_000]], points, N_LEFT, in_ranges(n_jobs))  # loaded kernels take memory, too
     tracemalloc.start()
     try:
         blocks = [some.copy() for some in np.split(mixed, [m // 3, m // 3, m // 2])]

@@ -24,6 +24,8 @@ from epsjoin.report.page import render
 from epsjoin.report.publish import publish
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job.job import Job
+from epsjoin.spark.points import buckets
+from epsjoin.spark.points.hashes import hash_ids
 from epsjoin.spark.report import members
 from epsjoin.spark.report.gather import find_ties, gather
 from epsjoin.spark.report.intake import gather_intake

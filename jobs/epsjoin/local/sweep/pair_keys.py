@@ -22,6 +22,8 @@ _MAX_BUCKETS = 1 << 12
 """Maximum number of these buckets: a processor writes to so many places with little waiting."""
 _LONG_BUCKET_BITS = 9
 """Binary logarithm of the number of buckets where those would be more."""
+_FEW_BUCKET_BITS = 6
+"""Binary logarithm of the number of buckets where those would be fewer: a bucket is copied to be sorted."""
 
 
 class PairKeys(NamedTuple):
@@ -53,7 +55,7 @@ class PairKeys(NamedTuple):
         Notes
         -----
         Keys are moved to buckets by their first bits, and each bucket is sorted where it is. A pair
-        takes 28 bytes at most: 24 of the result and 4 of its key.
+        takes 28 bytes at most: 24 of the result and 4 of its key. Each thread has a copy of a bucket's keys.
         """
         m, block_ends = sum(map(len, blocks)), np.cumsum([len(block) for block in blocks])
         shares: list[list[Ints]] = ranges(
@@ -97,5 +99,5 @@ class PairKeys(NamedTuple):
         """Choose how many last bits the keys of a bucket differ in, and the type that is sorted."""
         highest = self.n_left << self.right_bits
         if highest >> _SHORT_BITS < _MAX_BUCKETS:
-            return _SHORT_BITS, np.uint32
+            return max(min(_SHORT_BITS, highest.bit_length() - _FEW_BUCKET_BITS), 0), np.uint32
         return highest.bit_length() - _LONG_BUCKET_BITS, np.int64
