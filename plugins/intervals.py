@@ -28,13 +28,14 @@ class NoIntervalError(ValueError):
 
 
 class IntervalTimetable(CronDataIntervalTimetable):
-    """Airflow's timetable of intervals, with three differences.
+    """Airflow's timetable of intervals, with four differences.
 
     * The interval of a run by hand begins at its logical date; Airflow's own would take the one before. Where
       none begins, nobody gets a run: not by the form, whose default is the present time, nor by REST. Nor
       does one that is not over, in whose place the schedule would make none, or that would wait for its end;
       nor one before the first, of which no task would run.
     * Runs by schedule or by hand are called ``2023-06-01``; Airflow's own would have the time of the request.
+    * Of a range of dates, a back-fill makes the runs of intervals that are over, from the first on.
     * A schedule begins with the interval in which its DAG is unpaused, so that unpausing starts no run. From
       the first scheduled run on, the last one that was missed is made up, as ``catchup=False`` says.
 
@@ -178,16 +179,27 @@ class IntervalTimetable(CronDataIntervalTimetable):
     def next_dagrun_info(
         self, *, last_automated_data_interval: DataInterval | None, restriction: TimeRestriction
     ) -> DagRunInfo | None:
-        """Return the next run by schedule: the first is that of the interval which is not over yet."""
+        """Return the next run by schedule: the first is that of the interval which is not over yet.
+
+        A back-fill asks in the same way for all runs of its range, and gets none before the first interval, of
+        which no task would run, and none of an interval that is not over.
+        """
+        is_backfill = restriction.catchup  # our schedules never catch up
+        if is_backfill and self._first is not None:
+            earliest = max(restriction.earliest or self._first, self._first)
+            restriction = TimeRestriction(earliest, restriction.latest, catchup=True)
         if last_automated_data_interval is None and not restriction.catchup:
             # Airflow asks again whenever it reads the DAG. Without the grace, one that reads it just after
             # the end of the interval, before the scheduler looks, would pass over the run that is due.
             begin = self._align_to_prev(coerce_datetime(utcnow()) - GRACE)
             earliest = begin if restriction.earliest is None else max(begin, restriction.earliest)
             restriction = TimeRestriction(earliest, restriction.latest, catchup=True)
-        return super().next_dagrun_info(
+        info = super().next_dagrun_info(
             last_automated_data_interval=last_automated_data_interval, restriction=restriction
         )
+        if is_backfill and info and info.data_interval and info.data_interval.end > utcnow():
+            return None  # Airflow leaves it out, too, but only after all others to the end of the range, as 9999
+        return info
 
     def run_info_from_dag_run(self, *, dag_run: DagRun) -> DagRunInfo | None:  # type: ignore[override]  # the only caller takes None
         """Return what the next run by schedule follows; a back-fill of older intervals begins no schedule."""

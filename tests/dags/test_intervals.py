@@ -200,6 +200,19 @@ def test_backfill__begins_no_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
     assert next_run(monkeypatch, "2026-12-01T00:10", last=last) == "2026-12-01 at 2027-01-01"
 
 
+def test_backfill__has_the_intervals_from_the_first_on_that_are_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of earlier ones no task would run; to the end of a range no more than one is looked at beyond them."""
+    monkeypatch.setattr(intervals, "utcnow", lambda: date("2022-02-15"))
+    timetable = IntervalTimetable("0 0 1 * *", timezone="UTC", first=START)
+    months = []
+    restriction = TimeRestriction(date("0001-01-01"), date("9999-12-31"), catchup=True)
+    info = timetable.next_dagrun_info_v2(last_dagrun_info=None, restriction=restriction)
+    while info and len(months) < 6:
+        months.append(f"{info.logical_date:%Y-%m-%d}")
+        info = timetable.next_dagrun_info_v2(last_dagrun_info=info, restriction=restriction)
+    assert months == ["2021-11-01", "2021-12-01", "2022-01-01"]
+
+
 @pytest.mark.parametrize(
     ("cron", "days", "expected"),
     [
