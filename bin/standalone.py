@@ -2,7 +2,8 @@
 
 Airflow's own stops them at Ctrl-C alone. What ``kill`` and systemd send, and a terminal that is closed, would
 leave them running. And a scheduler waits for its tasks, which wait for an API server that has ended: services
-that have not ended within a minute are killed.
+that have not ended within a minute are killed. Nor does Airflow's own heed a service that has ended, as a
+scheduler without which no run is made: here all end then, so that who waits for a run learns of it.
 """
 
 from __future__ import annotations
@@ -11,20 +12,47 @@ import os
 import signal
 import socket
 import sys
+import threading
 from contextlib import suppress
 from types import FrameType
 from typing import NoReturn
 
 import psutil  # type: ignore[import-untyped]  # it has no types
 from airflow.__main__ import main
+from airflow.cli.commands import standalone_command
 
 STOP_SECONDS = 60
 
 _started: list[psutil.Process] = []
+_stopping = threading.Event()
+_ended: list[str] = []
+"""Services that have ended though nobody had asked them to."""
+
+
+class Service(standalone_command.SubCommand):
+    """A service of standalone; when it ends unasked, all end."""
+
+    def run(self) -> None:
+        """Start the service and pass on what it says."""
+        threading.Thread(target=self._watch, daemon=True).start()
+        super().run()  # type: ignore[no-untyped-call]  # of Airflow
+
+    def _watch(self) -> None:
+        while self.process is None:
+            if _stopping.wait(0.1):
+                return
+        code = self.process.wait()
+        if not _stopping.is_set():
+            _ended.append(self.name)
+            print(
+                f"airflow: {self.name} has ended with exit code {code}, so all services end", file=sys.stderr
+            )
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
 
 
 def stop(_number: int, _frame: FrameType | None) -> NoReturn:
     """End as by Ctrl-C, within ``STOP_SECONDS``."""
+    _stopping.set()
     # now, as what a service has started is nobody's child once the service has ended
     _started.extend(psutil.Process().children(recursive=True))
     signal.alarm(STOP_SECONDS)
@@ -71,4 +99,7 @@ for asked in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     if signal.getsignal(asked) is not signal.SIG_IGN:  # as nohup has it
         signal.signal(asked, stop)
 signal.signal(signal.SIGALRM, kill_services)
+standalone_command.SubCommand = Service  # type: ignore[misc]  # Airflow makes its services of this name
 main()  # type: ignore[no-untyped-call]  # of Airflow
+if _ended:
+    raise SystemExit(1)

@@ -181,7 +181,7 @@ class IntervalTimetable(CronDataIntervalTimetable):
     ) -> DagRunInfo | None:
         """Return the next run by schedule: the first is that of the interval which is not over yet.
 
-        A back-fill asks in the same way for all runs of its range, and gets none before the first interval, of
+        A back-fill asks in the same way for all runs of its range. It gets none before the first interval, of
         which no task would run, and none of an interval that is not over.
         """
         is_backfill = restriction.catchup  # our schedules never catch up
@@ -198,7 +198,7 @@ class IntervalTimetable(CronDataIntervalTimetable):
             last_automated_data_interval=last_automated_data_interval, restriction=restriction
         )
         if is_backfill and info and info.data_interval and info.data_interval.end > utcnow():
-            return None  # Airflow leaves it out, too, but only after all others to the end of the range, as 9999
+            return None  # Airflow would leave it out, too, but look at all after it, to 9999 if that is asked
         return info
 
     def run_info_from_dag_run(self, *, dag_run: DagRun) -> DagRunInfo | None:  # type: ignore[override]  # the only caller takes None

@@ -31,16 +31,34 @@ def run_standalone(
     folder: Path,
     starts: str,
     ends: str,
-    asked: signal.Signals,
+    asked: signal.Signals | None,
     port: int = 1,
     scheduler: str = "return None",
 ) -> subprocess.CompletedProcess[str]:
-    """Run the script with an Airflow of which it is asked to end, once ``starts`` has run."""
+    """Run the script with an Airflow that is asked to end, if it is, once ``starts`` has run."""
     (folder / "airflow").mkdir()
-    (folder / "airflow" / "jobs").mkdir()
-    for package in (folder / "airflow", folder / "airflow" / "jobs"):
-        (package / "__init__.py").touch()
+    for package in (".", "jobs", "cli", "cli/commands"):
+        (folder / "airflow" / package).mkdir(exist_ok=True)
+        (folder / "airflow" / package / "__init__.py").touch()
     (folder / "airflow" / "jobs" / "job.py").write_text(f"def most_recent_job(_): {scheduler}")
+    (folder / "airflow" / "cli" / "commands" / "standalone_command.py").write_text(
+        dedent("""
+            import subprocess, threading
+
+            class SubCommand(threading.Thread):  # as Airflow's
+                def __init__(self, parent, name, command, env):
+                    super().__init__()
+                    self.name, self.command, self.process = name, command, None
+
+                def run(self):
+                    self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE)
+                    for line in self.process.stdout:
+                        print(line.decode(), end="")
+
+                def stop(self):
+                    self.process.terminate()
+            """)
+    )
     (folder / "airflow" / "__main__.py").write_text(
         dedent(f"""
             import os, subprocess, time
@@ -48,8 +66,8 @@ def run_standalone(
             def main():
                 {starts}
                 try:
-                    os.kill(os.getpid(), {asked.value})
-                    time.sleep(60)
+                    {"pass" if asked is None else f"os.kill(os.getpid(), {asked.value})"}
+                    time.sleep(45)
                 except KeyboardInterrupt:
             """)
         + indent(dedent(ends), " " * 8)
@@ -116,3 +134,50 @@ def test_standalone__kills_services_that_do_not_end(tmp_path: Path) -> None:
     task, said = done.stdout.splitlines()
     assert (said, done.stderr) == (f"stopped by {-signal.SIGKILL}", "")
     assert has_ended(int(task)), "what the service has started is killed, too"
+
+
+@pytest.mark.parametrize("how", ["exit 7", "kill -9 $$"], ids=["by itself", "killed"])
+def test_standalone__ends_when_one_of_its_services_has_ended(tmp_path: Path, how: str) -> None:
+    """Nobody else notices a scheduler that is gone: runs would be waited for that nobody makes."""
+    services = {"api-server": "exec sleep 600", "scheduler": f"echo works; {how}"}
+    done = run_standalone(
+        SCRIPT,
+        tmp_path,
+        f"""
+                from airflow.cli.commands.standalone_command import SubCommand
+                started = [SubCommand(None, n, ['sh', '-c', c], None) for n, c in {services}.items()]
+                for service in started: service.start()
+        """.strip(),
+        """
+        for service in started:
+            service.stop()
+            service.join()
+        print('stopped')
+        """,
+        None,
+    )
+    code = 7 if how == "exit 7" else -signal.SIGKILL
+    assert done.stdout == "works\nstopped\n"
+    assert done.stderr == f"airflow: scheduler has ended with exit code {code}, so all services end\n"
+    assert done.returncode == 1
+
+
+def test_standalone__that_is_asked_to_end_tells_no_service_that_ends(tmp_path: Path) -> None:
+    done = run_standalone(
+        SCRIPT,
+        tmp_path,
+        """
+                from airflow.cli.commands.standalone_command import SubCommand
+                service = SubCommand(None, 'scheduler', ['sh', '-c', 'echo works; exec sleep 600'], None)
+                service.start()
+                while service.process is None: time.sleep(0.01)
+        """.strip(),
+        """
+        import threading
+        service.stop()
+        for thread in set(threading.enumerate()) - {threading.main_thread()}:
+            thread.join()
+        """,
+        signal.SIGTERM,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "works\n", "")
