@@ -56,6 +56,8 @@ def run_standalone(
                         print(line.decode(), end="")
 
                 def stop(self):
+                    while self.process is None:
+                        pass
                     self.process.terminate()
             """)
     )
@@ -118,7 +120,7 @@ def test_standalone__kills_services_that_do_not_end(tmp_path: Path) -> None:
     """A scheduler waits for tasks that wait for an API server that has ended."""
     soon = SCRIPT.replace("STOP_SECONDS = 60", "STOP_SECONDS = 1")
     assert soon != SCRIPT
-    shell = "trap : TERM; echo ready; sleep 600 & echo $!; wait; wait"
+    shell = "trap : TERM; echo ready; sleep 600 & echo $!; wait; wait; kill -STOP $$"  # until killed
     done = run_standalone(
         soon,
         tmp_path,
