@@ -34,6 +34,7 @@ try:
     from backfill_airflow import LOG, Wait, airflow_for, alone, say
     from dag_checks import Refusal, check_database, check_lake, check_params, describe_missing, read_conf
     from intervals import IntervalTimetable, NoIntervalError
+    from lake import AIRFLOW
 except KeyboardInterrupt:  # the imports take seconds
     print("backfill: interrupted; nothing was begun", file=sys.stderr)
     raise SystemExit(INTERRUPTED) from None
@@ -164,9 +165,9 @@ def _has_open_runs(backfill: int) -> bool:
 
 
 def _wait_for(backfill: int, wait: Wait) -> int:
-    """Say how each run ends; return 0 when all ended well."""
+    """Say how each run ends, and why none goes on; return 0 when all ended well."""
     ended: dict[datetime | None, str] = {}
-    has_skipped = False
+    has_skipped, pause = False, None
     while True:
         with create_session() as session:
             runs = session.scalars(select(DagRun).where(DagRun.backfill_id == backfill)).all()
@@ -180,6 +181,9 @@ def _wait_for(backfill: int, wait: Wait) -> int:
                         say(f"  {reason}")
             if len(ended) == len(runs):
                 break
+        earlier, pause = pause, _find_pause(backfill)
+        if pause and pause != earlier:
+            say(pause)
         wait()
     failed = list(ended.values()).count("failed")
     if not ended:
@@ -191,10 +195,24 @@ def _wait_for(backfill: int, wait: Wait) -> int:
     return 1 if failed else 0
 
 
+def _find_pause(backfill: int) -> str | None:
+    """Find who keeps the runs of a backfill from beginning, and how that ends; nothing where nobody does."""
+    with create_session() as session:
+        found = session.get_one(Backfill, backfill)
+        if session.get_one(DagModel, found.dag_id).is_paused:
+            unpause = f"{AIRFLOW} dags unpause {found.dag_id}"
+            return f"{found.dag_id} is paused, and its runs wait; {unpause} lets them go on"
+        if found.is_paused:
+            return "the backfill is paused, and its runs wait; the DAG's page lets it go on, or be cancelled"
+    return None
+
+
 def _describe(run: DagRun) -> str:
     states = {task.task_id: str(task.state) for task in run.get_task_instances()}
     if broken := [task for task, state in states.items() if state == "failed"]:
         return f"failed in {', '.join(broken)}"
+    if run.state == "failed":
+        return "failed, though none of its tasks did: cancelled, or marked as failed"
     if states.get("ingest") == "skipped":
         return SKIPPED
     seconds = (run.end_date - run.start_date).total_seconds() if run.end_date and run.start_date else 0

@@ -18,6 +18,8 @@ import pytest
 from airflow.jobs.job import Job
 from airflow.models.backfill import Backfill
 from airflow.models.dag import DagModel
+from airflow.models.dagrun import DagRun
+from airflow.sdk.timezone import utcnow
 from airflow.utils.session import create_session
 from pendulum import duration
 from sqlalchemy import delete, update
@@ -73,6 +75,54 @@ def test_backfill_run__with_an_airflow_that_runs_waits_and_says_how_each_run_end
     ], "runs that an earlier one has ended are not told again"
     with create_session() as session:
         assert session.get_one(DagModel, "navaids").is_paused, "as it was before"
+
+
+def test_backfill_run__says_what_keeps_its_runs_waiting(
+    scheduler: Scheduler,
+    fake_spark: FakeSpark,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """They would be waited for without a word, also by later commands."""
+
+    def pause(dag: bool, backfill: bool) -> None:
+        with create_session() as session:
+            session.get_one(DagModel, "navaids").is_paused = dag
+            session.execute(update(Backfill).values(is_paused=backfill))
+
+    def cancel() -> None:
+        with create_session() as session:  # as by the page of the DAG
+            session.execute(update(DagRun).where(DagRun.state == "queued").values(state="failed"))
+
+    steps = [
+        lambda: pause(True, False),
+        lambda: None,
+        lambda: pause(False, True),
+        lambda: None,
+        lambda: pause(False, False),
+        lambda: None,
+        cancel,
+    ]
+    clock = SimpleNamespace(sleep=lambda _: steps.pop(0)(), monotonic=time.monotonic)
+    monkeypatch.setattr(backfill_airflow, "time", clock)
+    with create_session() as session:
+        job = Job(job_type="SchedulerJob", state="running")
+        job.latest_heartbeat += duration(days=1)  # alive for as long as the test takes
+        session.add(job)
+    try:
+        assert backfill.main(["navaids", MONTHS[0], MONTHS[0]]) == 1
+    finally:
+        with create_session() as session:
+            session.execute(delete(Job).where(Job.job_type == "SchedulerJob"))
+            session.execute(update(Backfill).values(completed_at=utcnow()))
+    assert not steps
+    said = re.findall("^backfill: (.*)", capsys.readouterr().out, re.MULTILINE)
+    assert said[1:] == [
+        "navaids is paused, and its runs wait; bin/airflow dags unpause navaids lets them go on",
+        "the backfill is paused, and its runs wait; the DAG's page lets it go on, or be cancelled",
+        f"{MONTHS[0]} failed, though none of its tasks did: cancelled, or marked as failed (1 of 1)",
+        "1 of 1 runs failed; --reprocess-behavior failed makes those again",
+    ]
 
 
 def test_find_reasons__of_a_failed_task_has_the_sentence_of_its_log(
