@@ -8,6 +8,7 @@ scheduler without which no run is made: here all end then, so that who waits for
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import socket
@@ -22,6 +23,8 @@ from airflow.__main__ import main
 from airflow.cli.commands import standalone_command
 
 STOP_SECONDS = 60
+PR_SET_CHILD_SUBREAPER = 36
+"""Of Linux: what a killed descendant leaves behind becomes a child of this process."""
 
 _started: list[psutil.Process] = []
 _stopping = threading.Event()
@@ -99,6 +102,8 @@ for asked in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
     if signal.getsignal(asked) is not signal.SIG_IGN:  # as nohup has it
         signal.signal(asked, stop)
 signal.signal(signal.SIGALRM, kill_services)
+if sys.platform == "linux":  # the workers of a killed scheduler live on, and its output would have no end
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 standalone_command.SubCommand = Service  # type: ignore[misc]  # Airflow makes its services of this name
 main()  # type: ignore[no-untyped-call]  # of Airflow
 if _ended:

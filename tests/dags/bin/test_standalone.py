@@ -164,6 +164,25 @@ def test_standalone__ends_when_one_of_its_services_has_ended(tmp_path: Path, how
     assert done.returncode == 1
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nobody is told of such processes")
+def test_standalone__kills_what_a_killed_service_has_left(tmp_path: Path) -> None:
+    """The workers of a scheduler hold its output open, and wait for work for ever."""
+    soon = SCRIPT.replace("STOP_SECONDS = 60", "STOP_SECONDS = 1")
+    done = run_standalone(
+        soon,
+        tmp_path,
+        """
+                from airflow.cli.commands.standalone_command import SubCommand
+                service = SubCommand(None, 'scheduler', ['sh', '-c', 'sleep 600 & echo $!; kill -9 $$'], None)
+                service.start()
+        """.strip(),
+        "service.join()",
+        None,
+    )
+    assert done.returncode == 1
+    assert has_ended(int(done.stdout))
+
+
 def test_standalone__that_is_asked_to_end_tells_no_service_that_ends(tmp_path: Path) -> None:
     done = run_standalone(
         SCRIPT,
