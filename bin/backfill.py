@@ -30,6 +30,7 @@ try:
     from airflow.sdk.timezone import coerce_datetime
     from airflow.utils.session import create_session
     from sqlalchemy import select
+    from sqlalchemy.exc import OperationalError
 
     from backfill_airflow import LOG, Wait, airflow_for, alone, say
     from dag_checks import Refusal, check_database, check_lake, check_params, describe_missing, read_conf
@@ -67,6 +68,18 @@ def main(argv: Sequence[str]) -> int:
     except (NoIntervalError, Refusal) as error:
         parser.error(str(error))
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # end as by Ctrl-C
+    try:
+        return _make_runs(arguments)
+    except OperationalError as error:  # as where its services were stopped
+        why = " ".join(str(error.orig).split())
+        raise SystemExit(
+            f"backfill: Airflow's database does not answer any more ({why}); once it does, the same command "
+            "goes on with the runs"
+        ) from None
+
+
+def _make_runs(arguments: argparse.Namespace) -> int:
+    """Make the runs, and say how each one ends; return 0 when all of them ended well."""
     dag_id = arguments.dag_id
     with (
         alone(f"dag-{dag_id}", f"another back-fill of {dag_id}"),

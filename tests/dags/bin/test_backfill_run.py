@@ -23,6 +23,7 @@ from airflow.sdk.timezone import utcnow
 from airflow.utils.session import create_session
 from pendulum import duration
 from sqlalchemy import delete, update
+from sqlalchemy.exc import OperationalError
 
 import backfill
 import backfill_airflow
@@ -198,6 +199,29 @@ def test_backfill_run__ends_when_airflow_has_ended(
     assert "Airflow runs already" in capsys.readouterr().out
     with create_session() as session:
         assert session.get_one(DagModel, "navaids").is_paused, "as it was before"
+
+
+def test_backfill_run__says_that_the_database_is_gone(
+    scheduler: Scheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by ``bin/services down`` while it waits."""
+
+    def stop(_: float) -> None:
+        raise OperationalError("SELECT", {}, Exception("FATAL:  the database\n is shutting down"))
+
+    monkeypatch.setattr(backfill_airflow, "time", SimpleNamespace(sleep=stop, monotonic=time.monotonic))
+    with create_session() as session:
+        session.add(Job(job_type="SchedulerJob", state="running"))
+    try:
+        with pytest.raises(
+            SystemExit,
+            match=r"database does not answer any more \(FATAL: the database is shutting down\); once it does",
+        ):
+            backfill.main(["navaids", MONTHS[0], MONTHS[-1]])
+    finally:
+        with create_session() as session:
+            session.execute(delete(Job).where(Job.job_type == "SchedulerJob"))
+            session.execute(update(Backfill).values(completed_at=utcnow()))
 
 
 def test_backfill_run__waits_for_somebodys_airflow_that_is_slow_or_started_again(
