@@ -22,6 +22,7 @@ Variables: ``EPSJOIN_SERVICES_DIR`` (default: ``.services``), the ports ``AIRFLO
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import secrets
@@ -30,6 +31,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from database import Database
@@ -157,6 +160,25 @@ class Services:
     def start_all(self) -> None:
         """Start every service that does not run; if none did, and one of them fails, stop the others."""
         self.make_folders()
+        with self._alone():
+            self._start_missing()
+        self.tell_where()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Wait until no other ``up`` is at work here; one that is killed leaves it.
+
+        Each of two would make secrets and a database, and take what the other has started for its own.
+        """
+        with os.fdopen(os.open(self.folder / "up.lock", os.O_WRONLY | os.O_CREAT, 0o600), "w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                print(f"services: another up is at work in {self.folder}; this one waits for it", flush=True)
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _start_missing(self) -> None:
         if "database" in self.groups:
             self.database.find_programs()
         if is_new := self.supervisor.connect() is None:
@@ -182,7 +204,6 @@ class Services:
             if is_new:
                 self.stop_all()
             raise
-        self.tell_where()
 
     def make_folders(self) -> None:
         """Make the folders that are missing, for this user alone."""

@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 from configparser import ConfigParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +21,7 @@ import services
 import session
 from service import AIRFLOW, CLUSTER, SECRETS, Refusal
 from supervision import Supervisor
-from tests.deployment.environment import ALL_SECRETS, DOCKER, REPO
+from tests.deployment.environment import ALL_SECRETS, DOCKER, REPO, await_
 
 
 @pytest.fixture
@@ -64,6 +65,38 @@ def test_services__refuses_a_port_that_is_taken_before_it_starts_anything(here: 
             here.check_ports(["postgres"])
         here.check_ports([])  # it is ours
     here.check_ports(["postgres"])
+
+
+def test_services__of_two_that_start_at_once_the_second_waits_for_the_first(
+    here: services.Services, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each would make a password of the database, which then knows but one of them."""
+    says_that_it_waits = threading.Event()
+    done: list[str] = []
+
+    def start(_: services.Services) -> None:
+        if not done:
+            done.append("first begins")
+            second.start()
+            await_(lambda: says_that_it_waits.is_set() or len(done) > 1)
+            done.append("first ends")
+        else:
+            done.append("second")
+
+    def tell(text: str, **_: bool) -> None:
+        if "waits" in text:
+            says_that_it_waits.set()
+        told.append(text)
+
+    told: list[str] = []
+    second = threading.Thread(target=services.Services(here.folder, {}).start_all)
+    monkeypatch.setattr(services.Services, "_start_missing", start)
+    monkeypatch.setattr(services, "print", tell, raising=False)
+    here.start_all()
+    second.join()
+    assert done == ["first begins", "first ends", "second"]
+    assert told.count(f"services: another up is at work in {here.folder}; this one waits for it") == 1
+    assert stat.S_IMODE((here.folder / "up.lock").stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("variable", ["EPSJOIN_DATABASE_PORT", "EPSJOIN_CLUSTER_PORT", "AIRFLOW__API__PORT"])
