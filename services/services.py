@@ -57,6 +57,9 @@ GROUPS = {"database": ("postgres",), "spark": CLUSTER, "airflow": AIRFLOW}
 NEED_NO_DATABASE = {"--help", "-h", "version"}
 """Words of Airflow's commands that are answered while the services are down, too."""
 
+INTERRUPTED = 128 + signal.SIGINT
+"""Exit code after Ctrl-C, as shells have it."""
+
 LONGEST_FOLDER = 80
 """Bytes in the path of the services' folder: the kernel allows 107 in that of a socket."""
 
@@ -351,6 +354,9 @@ def main(arguments: list[str]) -> int:
     except Refusal as refusal:
         print(f"services: {refusal}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("services: interrupted; bin/services status says what runs", file=sys.stderr)
+        return INTERRUPTED
     return 0
 
 

@@ -339,6 +339,21 @@ def test_services__takes_the_postgresql_that_made_the_database(
     assert here.database.find_programs().name == "postgresql-15"
 
 
+@pytest.mark.parametrize(
+    ("word", "does"), [("up", "start_all"), ("down", "stop_all"), ("status", "print_status")]
+)
+def test_services__that_are_interrupted_say_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], word: str, does: str
+) -> None:
+    def interrupt(_: services.Services) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("EPSJOIN_SERVICES_DIR", str(tmp_path))
+    monkeypatch.setattr(services.Services, does, interrupt)
+    assert services.main([word]) == 130
+    assert capsys.readouterr().err == "services: interrupted; bin/services status says what runs\n"
+
+
 def test_services__knows_five_words() -> None:
     done = subprocess.run(
         [str(REPO / "bin" / "services"), "start"], capture_output=True, text=True, check=False
