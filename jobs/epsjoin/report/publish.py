@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import tempfile
+import uuid
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -40,11 +42,31 @@ def publish(job: Job) -> dict[str, float]:
         with uris.writing(scratch):
             written = write(Path(scratch))
         with uris.writing(path):
-            filesystem.create_dir(path, recursive=True)
-            pafs.copy_files(
-                scratch, path, source_filesystem=pafs.LocalFileSystem(), destination_filesystem=filesystem
-            )
+            _put(written, filesystem, path)
         size = sum(file.stat().st_size for file in written)
     for file in written:
         say(f"report: {path}/{file.name}")
     return {"files": len(written), "bytes": size}
+
+
+def _put(files: Sequence[Path], filesystem: pafs.FileSystem, folder: str) -> None:
+    """Put files into a folder; there each is the old one or the new one, never a part, as on a full disk."""
+    filesystem.create_dir(folder, recursive=True)
+    # an object store shows an object once it is whole
+    is_local = isinstance(filesystem, pafs.LocalFileSystem)
+    aside = f"{folder.rpartition('/')[0]}/.{uuid.uuid4().hex}" if is_local else folder
+    filesystem.create_dir(aside)
+    try:
+        for file in files:
+            pafs.copy_files(
+                str(file),
+                f"{aside}/{file.name}",
+                source_filesystem=pafs.LocalFileSystem(),
+                destination_filesystem=filesystem,
+            )
+        if is_local:
+            for file in files:
+                filesystem.move(f"{aside}/{file.name}", f"{folder}/{file.name}")
+    finally:
+        if is_local:
+            filesystem.delete_dir(aside)

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import signal
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -59,6 +60,18 @@ def test_run_job__ends_with_0_and_its_counters(job: Job, tmp_path: Path) -> None
         for row in slices.read_slice(job.lake, Slice("job_metrics", RUN)).to_pylist()
     }
     assert table == counters
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a device that is always full")
+def test_run_job__names_the_file_of_counters_that_has_no_room(
+    job: Job, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    put(tmp_path, gzip.compress(GOOD.encode()))
+    file = tmp_path / "metrics.json"
+    file.symlink_to("/dev/full")
+    assert run(job, ingest.run, "--metrics-out", str(file)) == 1
+    said = f"ingest: --metrics-out: {file} cannot be written ([Errno 28] No space left on device); make room"
+    assert said in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("turned_into", [None, OSError, TableError])

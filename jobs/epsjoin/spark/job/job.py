@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from epsjoin.console import printable
 from epsjoin.errors import INTERRUPTED, ArgumentError, EpsjoinError, NothingToDoError
-from epsjoin.lake import delta_log, slices
+from epsjoin.lake import delta_log, slices, uris
 from epsjoin.lake.arguments import add_lake, check_writable, open_lake, parse_run
 from epsjoin.lake.lake import Lake
 from epsjoin.params import RunParams
@@ -104,7 +104,8 @@ def run_job(
         counters |= meter.counters()
         slices.write_counters(job.lake, job.run, name, counters)
         if arguments.metrics_out:
-            arguments.metrics_out.write_text(json.dumps(counters) + "\n", encoding="utf-8")
+            with uris.writing(f"--metrics-out: {arguments.metrics_out}"):
+                arguments.metrics_out.write_text(json.dumps(counters) + "\n", encoding="utf-8")
     except NothingToDoError as error:
         print(f"{name}: nothing to do: {error}")
         return error.exit_code
