@@ -6,10 +6,15 @@ For the jobs' environment. ``bin/airflow housekeeping`` calls it.
 from __future__ import annotations
 
 import argparse
+import os
+import re
+import signal
+import sys
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
 MIN_DAYS = 7
 """Delta's own minimum."""
@@ -32,13 +37,40 @@ def vacuum(lake: Path, hours: int) -> None:
             f"vacuum: {lake} has no tables of data sets in it, so nothing was deleted; a lake is the folder "
             "of the data sets' folders"
         )
+    kept = 0
     for log in logs:
-        table = DeltaTable(log.parent)
-        rows, version = table.count(), table.version()
-        gone = table.vacuum(hours, dry_run=False, enforce_retention_duration=hours > 0, full=True)
-        if DeltaTable(log.parent, version=version).count() != rows:
-            raise RuntimeError(f"{log.parent} had {rows:,} rows before the vacuum and has others now")
-        print(f"{log.parent}: {_counted(len(gone), 'file')} deleted, {_counted(rows, 'row')} as before")
+        try:
+            print(_vacuum_table(log.parent, hours), flush=True)
+        except BrokenPipeError:
+            raise
+        except (DeltaError, OSError) as error:  # the others are none the worse
+            kept += 1
+            print(f"vacuum: {log.parent} is as it was: {_describe(error)}", file=sys.stderr)
+    if kept:
+        raise SystemExit(
+            f"vacuum: {kept} of {_counted(len(logs), 'table')} could not be vacuumed, for the reasons above"
+        )
+
+
+def _vacuum_table(folder: Path, hours: int) -> str:
+    table = DeltaTable(folder)
+    rows, version = table.count(), table.version()
+    gone = table.vacuum(hours, dry_run=False, enforce_retention_duration=hours > 0, full=True)
+    if DeltaTable(folder, version=version).count() != rows:
+        raise RuntimeError(f"{folder} had {rows:,} rows before the vacuum and has others now")
+    return f"{folder}: {_counted(len(gone), 'file')} deleted, {_counted(rows, 'row')} as before"
+
+
+def _describe(error: Exception) -> str:
+    """Say on one line why a table was not vacuumed, and what to do."""
+    if isinstance(error, TableNotFoundError):
+        return (
+            "its log is empty, as after a job that was killed while it made the table; run the job again, or "
+            "delete the folder"
+        )
+    lines = [re.sub(r"\x1b\[\d*m|↳", "", line).strip() for line in str(error).splitlines()]
+    why = ": ".join(line for line in lines if line).partition(": 0: ")[0]  # a trace of Rust's follows
+    return f"{why}; mend that; where its log is broken, any job that writes it says what to do"
 
 
 def main() -> None:
@@ -69,4 +101,13 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        print("vacuum: interrupted; the same command goes on", file=sys.stderr)
+        raise SystemExit(128 + signal.SIGINT) from None
+    except BrokenPipeError:  # its reader has seen enough, as head has
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # nor does Python's last flush complain
+        raise SystemExit(128 + signal.SIGPIPE) from None

@@ -155,6 +155,39 @@ def test_vacuum__deletes_what_is_old_and_no_row(
     assert (done.returncode, done.stderr) == (0, ""), "no run has written to it yet"
 
 
+def test_vacuum__goes_on_past_a_table_that_is_broken(tmp_path: Path) -> None:
+    """A record that must be gone would stay in all tables after it."""
+    for name in ("broken", "killed", "points"):
+        for number in range(2):
+            write_deltalake(
+                tmp_path / "tiny" / name, pa.table({"id": [number], "run": ["a"]}), mode="overwrite"
+            )
+    (tmp_path / "tiny" / "broken" / "_delta_log" / f"{1:020}.json").write_text('{"add":')
+    for commit in (tmp_path / "tiny" / "killed" / "_delta_log").iterdir():
+        commit.unlink()
+    command = [sys.executable, str(REPO / "bin" / "vacuum.py"), str(tmp_path), "--now"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert done.stdout == f"{tmp_path}/tiny/points: 1 file deleted, 1 row as before\n"
+    of_broken, of_killed, in_all = done.stderr.splitlines()
+    assert of_broken.startswith(f"vacuum: {tmp_path}/tiny/broken is as it was: ")
+    assert of_broken.endswith("where its log is broken, any job that writes it says what to do")
+    assert of_killed.startswith(
+        f"vacuum: {tmp_path}/tiny/killed is as it was: its log is empty, as after a job"
+    )
+    assert in_all == "vacuum: 2 of 3 tables could not be vacuumed, for the reasons above"
+
+
+def test_vacuum__whose_reader_has_seen_enough_ends_quietly(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "tiny" / "points", pa.table({"id": [1]}))
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, str(REPO / "bin" / "vacuum.py"), str(tmp_path), "7"]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
 def anchors(page: Path) -> set[str]:
     """The anchors that GitHub gives the headings of a page."""
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
