@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -197,3 +198,38 @@ def test_a_command_that_is_interrupted__says_so_and_ends_with_130(
     monkeypatch.setattr(f"epsjoin.commands.{command}.main", interrupt)
     assert cli.main([command]) == 130
     assert capsys.readouterr().err == f"epsjoin {command}: interrupted\n"
+
+
+KILLED = """
+import os, signal, sys, tempfile
+from epsjoin.commands import cli, show
+
+def work(_):
+    with tempfile.TemporaryDirectory(dir=sys.argv[1]):
+        os.kill(os.getpid(), int(sys.argv[2]))
+        signal.pause()
+
+show.main = work
+sys.exit(cli.main(["show"]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP"])
+def test_a_command_that_is_killed__deletes_its_temporary_files(tmp_path: Path, name: str) -> None:
+    """Those of a comparison may be as large as its snapshots."""
+    number = signal.Signals[name]
+    before = signal.signal(number, signal.SIG_DFL)  # tests may run behind nohup
+    try:
+        command = [sys.executable, "-c", KILLED, str(tmp_path), str(int(number))]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    finally:
+        signal.signal(number, before)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", "")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_command__leaves_handlers_of_signals_as_they_were(capsys: pytest.CaptureFixture[str]) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    assert cli.main(["--help"]) == 0
+    assert signal.getsignal(signal.SIGTERM) is before

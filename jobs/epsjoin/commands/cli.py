@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from types import FrameType
+from typing import NoReturn
 
 from epsjoin.commands import doctor
 from epsjoin.errors import CLOSED_PIPE, INTERRUPTED, EpsjoinError, needing_extra
@@ -39,7 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (see ``errors.py``)."""
     try:
         try:
-            return _run(list(sys.argv[1:] if argv is None else argv))
+            with _ending_tidily():
+                return _run(list(sys.argv[1:] if argv is None else argv))
         finally:
             if sys.stdout is not None:  # as it is where it was closed
                 sys.stdout.flush()
@@ -48,6 +54,26 @@ def main(argv: Sequence[str] | None = None) -> int:
             os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
         )  # nor does Python's last flush complain
         return CLOSED_PIPE
+
+
+@contextmanager
+def _ending_tidily() -> Iterator[None]:
+    """Within, ``kill`` and a terminal that is closed end the command once its temporary files are gone."""
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
+            number = getattr(signal, name, None)
+            if number and signal.getsignal(number) is signal.SIG_DFL:  # nohup lets it go on
+                before[number] = signal.signal(number, _end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end(number: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)  # as shells have it
 
 
 def _run(arguments: Sequence[str]) -> int:

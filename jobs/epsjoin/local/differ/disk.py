@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from epsjoin.errors import EpsjoinError
 from epsjoin.local.differ.entries import ENTRY, Entries, cast, entry_type
 
 BLOCK_BYTES = 16 << 10
@@ -93,8 +94,15 @@ class File:
 
     def append(self, entries: Entries) -> None:
         """Write entries at its end."""
-        with self._path.open("ab") as file:
-            cast(entries, self.dtype).tofile(file)
+        try:
+            with self._path.open("ab") as file:  # of tofile, an error would not say that the disk is full
+                file.write(np.ascontiguousarray(cast(entries, self.dtype)).view(np.uint8).data)
+        except OSError as error:
+            raise EpsjoinError(
+                f"the rows that memory does not hold cannot be written to {self._path.parent} "
+                f"({error.strerror}); make room there, set TMPDIR to a folder on another disk, or allow more "
+                "memory"
+            ) from error
         self.rows += len(entries)
         self._disk.count(written=len(entries) * self.dtype.itemsize)
 
