@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 import epsjoin
 from epsjoin import JoinKind, Similarity, progressive_join
-from epsjoin.errors import ArgumentError
+from epsjoin.errors import ArgumentError, EpsjoinError
 from tests.local.progressive.cases import gathered
 from tests.progressive.points import EPS, POINTS, N, left_by_a_kill
 
@@ -52,6 +53,31 @@ def test_close__leaves_a_folder_that_was_there(tmp_path):
     (tmp_path / "mine.txt").write_text("mine")
     with pytest.raises(ArgumentError, match=r"spill must be an empty folder.*mine\.txt"):
         progressive_join(POINTS, on=Similarity(EPS), spill=tmp_path)
+
+
+def test_spill__that_has_no_room_says_so_and_the_same_join_goes_on(tmp_path):
+    def join(pairs, spill):
+        with progressive_join(POINTS, on=Similarity(EPS), memory="2MB", spill=spill) as found:
+            for batch in found:
+                pairs += zip(batch.pairs.left.tolist(), batch.pairs.right.tolist(), strict=True)
+
+    whole, some, rest = [], [], []
+    join(whole, tmp_path / "whole")
+    resource = pytest.importorskip("resource")  # Windows has none
+    _, most = limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    where = re.escape(
+        f"sorted runs cannot be written to {tmp_path / 'spill'} (File too large); make room there"
+    )
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, most))  # as a disk that is full
+        with pytest.raises(EpsjoinError, match=f"^{where}, and the same join goes on from the runs that are"):
+            join(some, tmp_path / "spill")
+        with pytest.raises(EpsjoinError, match="make room there, or give a folder on another disk as spill$"):
+            join([], None)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    join(rest, tmp_path / "spill")
+    assert sorted({*some, *rest}) == sorted(whole)
 
 
 KILLED = """

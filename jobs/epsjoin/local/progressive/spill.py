@@ -12,6 +12,7 @@ import shutil
 import tempfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -214,11 +215,33 @@ class Spill:
     def _replace_manifest(self, manifest: dict[str, Any]) -> None:
         text = json.dumps(manifest)
         partial = self.folder / f"{MANIFEST}.tmp"
-        with partial.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(self.folder / MANIFEST)
+        with self.writing():
+            with partial.open("w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(self.folder / MANIFEST)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Say where files cannot be written, as on a full disk, and what to do.
+
+        Raises
+        ------
+        EpsjoinError
+            They cannot.
+        """
+        try:
+            yield
+        except OSError as error:
+            remedy = (
+                "make room there, and the same join goes on from the runs that are complete"
+                if self.is_kept
+                else "make room there, or give a folder on another disk as spill"
+            )
+            raise EpsjoinError(
+                f"sorted runs cannot be written to {self.folder} ({error.strerror}); {remedy}"
+            ) from error
 
     def new_run(self, level: int) -> RunWriter:
         """Begin a run."""
@@ -321,20 +344,23 @@ class RunWriter:
         for begin, end, key in _pages(rows, page_rows, by_key):
             data = self._spill.layout.write(rows.take(slice(begin, end)))
             self._pages.append(Page(self._file.tell(), end - begin, zlib.crc32(data), key))
-            self._file.write(data)
+            with self._spill.writing():
+                self._file.write(data)
             self._spill.count_written(len(data))
 
     def finish(self, rows: tuple[int, int], pairs: int, at_key: list[float]) -> SortedRun:
         """Close the file, and say what the run holds."""
-        self._file.flush()
-        if self._spill.is_kept:
-            os.fsync(self._file.fileno())
-        self._file.close()
+        with self._spill.writing():
+            self._file.flush()
+            if self._spill.is_kept:
+                os.fsync(self._file.fileno())
+            self._file.close()
         return SortedRun(self.name, self.level, rows, pairs, at_key, self._pages)
 
     def abandon(self) -> None:
         """Close the file of a run that is not complete."""
-        self._file.close()
+        with self._spill.writing():  # of what is not written yet
+            self._file.close()
 
 
 def _pages(rows: SweepRows, page_rows: int, by_key: bool) -> Iterator[tuple[int, int, int | None]]:
