@@ -30,7 +30,7 @@ def make(folder: Path, *names: str) -> list[Path]:
 
 
 def contents(page: Path) -> dict[str, str]:
-    assert list(page.parent.iterdir()) == [page], "nothing else is left"
+    assert list(page.parent.iterdir()) == [page]
     return {file.name: file.read_text() for file in page.iterdir()}
 
 

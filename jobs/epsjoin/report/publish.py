@@ -54,7 +54,7 @@ def _put(files: Sequence[Path], filesystem: pafs.FileSystem, folder: str) -> Non
     filesystem.create_dir(folder, recursive=True)
     # an object store shows an object once it is whole
     is_local = isinstance(filesystem, pafs.LocalFileSystem)
-    aside = f"{folder.rpartition('/')[0]}/.{uuid.uuid4().hex}" if is_local else folder
+    aside = f"{folder}/.{uuid.uuid4().hex}" if is_local else folder
     filesystem.create_dir(aside)
     try:
         for file in files:
