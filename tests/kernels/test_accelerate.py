@@ -18,6 +18,7 @@ import pytest
 import epsjoin
 from epsjoin.kernels import accelerate
 from epsjoin.kernels.accelerate import digest_sources, open_folder
+from epsjoin.kernels.join.sort_pairs import count
 from epsjoin.kernels.neighbours.boxes import child_gaps
 from tests.bytecode import BYTECODE
 
@@ -198,6 +199,24 @@ def test_kernel__of_other_types_is_not_run_when_two_processes_number_alike(
     assert one.load("floats") is None
     one.save("floats", "code for floats")
     assert one.load("floats") == "code for floats"
+
+
+@pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
+@pytest.mark.parametrize("kernel", [count, child_gaps])
+def test_kernels__have_no_way_in_for_callers_in_c(kernel: Any) -> None:
+    """There are none, and it would be an eighth of the CPU of a compilation."""
+    arguments = {
+        count: (np.zeros(1, np.int64), np.zeros(1, np.int64)),
+        child_gaps: (0, np.zeros((1, 2)), 0, np.zeros((3, 2)), np.ones((3, 2)), 0),
+    }
+    found = []
+    ours = {name: value for name, value in kernel.targetoptions.items() if name != "nopython"}  # njit's own
+    for options in (ours, {**ours, "no_cfunc_wrapper": False}):
+        compiled = numba.njit(**options)(kernel.py_func)
+        compiled(*arguments[kernel])
+        (text,) = compiled.inspect_llvm().values()
+        found.append(len(re.findall(r"^define .*@cfunc\.", text, re.MULTILINE)))
+    assert found == [0, 1]
 
 
 @pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="nothing is compiled")
