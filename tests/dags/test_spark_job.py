@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jsonschema
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.models.asset import AssetEvent, AssetModel
@@ -15,6 +16,7 @@ from airflow.models.renderedtifields import RenderedTaskInstanceFields
 from airflow.sdk import DAG
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 from airflow.sdk.execution_time.context import OutletEventAccessors
+from airflow.serialization.serialized_objects import DagSerialization
 from airflow.utils.session import create_session
 from sqlalchemy import select
 
@@ -336,3 +338,21 @@ def test_dag__with_a_missing_connection_fails_at_once(
     states = run_dag(navaids)
     assert states["ingest"] == "failed"
     assert fake_spark.jobs == []
+
+
+def test_dag__is_serialized_as_by_airflow_alone_but_with_few_checks_of_its_params(
+    dag_bag: DagBag, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Airflow serializes DAGs after each parse; by its own list it checks all params of each task."""
+    checked = []
+    validate = jsonschema.validate
+    monkeypatch.setattr(
+        jsonschema, "validate", lambda *given, **named: (checked.append(given), validate(*given, **named))
+    )
+    dag = dag_bag.dags["navaids"]
+    ours, n_ours = DagSerialization.to_dict(dag), len(checked)
+    monkeypatch.delattr(SparkJobOperator, "get_serialized_fields")
+    assert ours == DagSerialization.to_dict(dag)
+    tasks = [task["__var"] for task in ours["dag"]["tasks"]]
+    assert all(len(task["params"]) == len(dag.params) for task in tasks)
+    assert n_ours * len(tasks) < len(checked)
