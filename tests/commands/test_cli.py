@@ -45,7 +45,7 @@ def test_options__are_all_in_a_page(command: str, capsys: pytest.CaptureFixture[
 
 
 def test_options_of_jobs__are_all_in_a_page() -> None:
-    jobs = [*(REPO / "jobs").glob("*.py"), REPO / "jobs" / "epsjoin" / "spark" / "job.py"]
+    jobs = [*(REPO / "jobs").glob("*.py"), REPO / "jobs" / "epsjoin" / "spark" / "job" / "job.py"]
     added = [re.findall(r'add_argument\(\s*"(--[a-z-]+)"', job.read_text(encoding="utf-8")) for job in jobs]
     assert {"--points", "--stage", "--metrics-out"} <= {option for options in added for option in options}
     assert options_without_a_page(option for options in added for option in options) == set()

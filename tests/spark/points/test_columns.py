@@ -67,6 +67,7 @@ def test_points_of__counts_rows_and_partitions_in_one_stage(spark: SparkSession)
     points, empty = (points_of(each, "x", "id") for each in (frame, frame.limit(0)))
     spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
     assert (points.n, points.n_partitions, empty.n, empty.n_partitions) == (100, 3, 0, 1)
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()  # the tracker learns of jobs by it
     tracker = spark.sparkContext.statusTracker()
     stages = [tracker.getJobInfo(number).stageIds for number in tracker.getJobIdsForGroup("count")]
     assert {len(of_job) for of_job in stages} == {0, 1}, "of the empty frame there is nothing to do"
