@@ -97,7 +97,14 @@ def main() -> None:
     if not arguments.now and not MIN_DAYS <= arguments.days <= MAX_DAYS:
         allowed = f"{MIN_DAYS} to {MAX_DAYS}"
         parser.error(f"DAYS must be {allowed}, not {arguments.days}; --now deletes files of any age")
-    vacuum(Path(unquote(uri.path)), 0 if arguments.now else 24 * arguments.days)
+    lake = Path(unquote(uri.path))
+    if read_otherwise := re.search(r"%[0-9A-Fa-f]{2}", str(lake)):
+        sign, letter = read_otherwise[0], unquote(read_otherwise[0])
+        parser.error(
+            f"{lake} has {sign} in its path, where deltalake reads {letter!r}, and might vacuum another "
+            "lake; rename the folder, as no job works on such a lake"
+        )
+    vacuum(lake, 0 if arguments.now else 24 * arguments.days)
 
 
 if __name__ == "__main__":

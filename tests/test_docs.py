@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -176,6 +177,22 @@ def test_vacuum__goes_on_past_a_table_that_is_broken(tmp_path: Path) -> None:
         f"vacuum: {tmp_path}/tiny/killed is as it was: its log is empty, as after a job"
     )
     assert in_all == "vacuum: 2 of 3 tables could not be vacuumed, for the reasons above"
+
+
+@pytest.mark.parametrize("is_uri", [False, True])
+def test_vacuum__touches_no_lake_but_the_one_that_it_is_given(is_uri: bool, tmp_path: Path) -> None:
+    """Of the path ``a%20b`` deltalake makes ``a b``, where another lake may lie."""
+    other = tmp_path / "a b" / "tiny" / "points"
+    for number in range(2):
+        write_deltalake(other, pa.table({"id": [number]}), mode="overwrite")
+    lake = tmp_path / "a%20b"
+    shutil.copytree(tmp_path / "a b", lake)
+    given = lake.as_uri() if is_uri else str(lake)
+    command = [sys.executable, str(REPO / "bin" / "vacuum.py"), given, "--now"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert len(list(other.glob("*.parquet"))) == 2
+    assert done.returncode == 2
+    assert f"{lake} has %20 in its path, where deltalake reads ' ', and might vacuum another" in done.stderr
 
 
 def test_vacuum__whose_reader_has_seen_enough_ends_quietly(tmp_path: Path) -> None:
