@@ -114,7 +114,6 @@ if __name__ == "__main__":
         print("vacuum: interrupted; the same command goes on", file=sys.stderr)
         raise SystemExit(128 + signal.SIGINT) from None
     except BrokenPipeError:  # its reader has seen enough, as head has
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # nor does Python's last flush complain
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())  # or Python's last flush would complain
         raise SystemExit(128 + signal.SIGPIPE) from None
