@@ -274,8 +274,30 @@ def test_die_with_parent__does_not_start_what_has_lost_its_parent_already(
         f'#!/bin/sh\ncase " $* " in *" -- "*) kill -KILL $PPID; sleep 0.2 ;; esac\nexec {real} "$@"\n',
     )
     monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
-    call = f"import subprocess; subprocess.run([{str(BIN / 'die-with-parent')!r}, 'touch', 'started'])"
+    wrapper = repr(str(BIN / "die-with-parent"))
+    call = f"import os, subprocess; subprocess.run([{wrapper}, str(os.getpid()), 'touch', 'started'])"
     died = subprocess.run([sys.executable, "-c", call], check=False, cwd=tmp_path)
     assert died.returncode == -signal.SIGKILL
     time.sleep(1)
     assert not (tmp_path / "started").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux kills children with their parent")
+def test_spark_submit__does_not_start_a_job_whose_task_has_died_meanwhile(
+    fake_spark: FakeSpark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Environment, jars and settings are looked at first, which takes some tenths of a second."""
+    real = shutil.which("sha256sum")
+    write_script(
+        tmp_path / "bin/sha256sum",
+        f"#!/bin/sh\n[ ! -s {tmp_path}/task ] || kill -KILL $(cat {tmp_path}/task)\nsleep 0.2\n"
+        f'exec {real} "$@"\n',
+    )
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    call = (
+        f"import os, subprocess; open({str(tmp_path / 'task')!r}, 'w').write(str(os.getpid())); "
+        f"subprocess.run([{str(BIN / 'spark-submit')!r}, {INGEST!r}])"
+    )
+    died = subprocess.run([sys.executable, "-c", call], check=False, stdout=subprocess.PIPE)
+    assert died.returncode == -signal.SIGKILL  # and nobody holds its output open: the wrapper has ended
+    assert fake_spark.jobs == []
