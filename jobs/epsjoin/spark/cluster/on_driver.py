@@ -27,9 +27,9 @@ from epsjoin.spark.rows.splits import names_of
 from epsjoin.spark.rows.stored import StoredSlice
 from epsjoin.vocabulary import NOISE
 
-MAX_ON_DRIVER_BYTES = 2 << 30
+MAX_ON_DRIVER_BYTES = 4 << 30
 """Maximum number of bytes that the driver's Python process holds of points and pairs."""
-MAX_PAIRS = 100_000_000
+MAX_PAIRS = 200_000_000
 """Maximum number of pairs that the driver reads: some seconds, more than it takes to start tasks."""
 
 _POINT_BYTES = 81
@@ -69,11 +69,11 @@ def cluster_on_driver(points: StoredSlice, pairs: StoredSlice, min_pts: int) -> 
     files = (timed(_read_pairs(pairs, file, index), "work") for file in pairs.files)
     with closing(in_order(files, threads)) as batches:
         found = cluster_rows(timed(batches, "wait"), len(ids), min_pts)
-    name = _name_clusters(ids, found.labels, found.is_core)
+    names = _name_clusters(ids, found.labels, found.is_core)
     degree = found.degree.astype(np.int64, copy=False)
 
     def rows_of_range(some: slice) -> pa.RecordBatch:
-        return to_rows(ids[some], degree[some], name[some], min_pts)
+        return to_rows(ids[some], degree[some], names[found.labels[some]], min_pts)
 
     return DriverRows.of_ranges(points.job.session, threads, len(ids), rows_of_range, CLUSTERS)
 
@@ -97,7 +97,7 @@ def _read_pairs(pairs: StoredSlice, file: File, index: IdIndex) -> Iterator[Pair
 def _name_clusters(
     ids: NDArray[np.int64], labels: NDArray[np.int64], is_core: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """The id of the smallest core point of each point's cluster, by whose order clusters are numbered."""
+    """The id of the smallest core point of each cluster, by whose order clusters are numbered, then noise's."""
     cores = np.flatnonzero(is_core)
     first = cores[np.flatnonzero(np.diff(np.maximum.accumulate(labels[cores]), prepend=NOISE))]
-    return np.append(ids[first], NOISE)[labels]  # the label of noise is the last place
+    return np.append(ids[first], NOISE)  # the label of noise is the last place
