@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 MARK = "SURVIVAL_MARK"
+LAUNCHER = "org.apache.spark.launcher.Main"
 
 
 class Process(NamedTuple):
@@ -95,20 +96,29 @@ def kill(pid: int) -> bool:
     return True
 
 
+def _is_java(process: Process) -> bool:
+    return Path(process.command.partition(" ")[0]).name == "java"
+
+
 def task(started: Started) -> list[int]:
     """What started the wrapper: Airflow's task process, or what stands for it."""
     return [started.task.pid]
 
 
 def jvm(started: Started) -> list[int]:
-    """Spark's JVM."""
-    return [p.pid for p in started.processes() if "org.apache.spark.deploy.SparkSubmit" in p.command]
+    """Spark's JVM; its scripts and the JVM of its launcher, which are there before, name its class, too."""
+    return [
+        p.pid
+        for p in started.processes()
+        if _is_java(p) and "org.apache.spark.deploy.SparkSubmit" in p.command and LAUNCHER not in p.command
+    ]
 
 
 def driver(started: Started) -> list[int]:
-    """The driver's Python, a child of the JVM."""
+    """The driver's Python, a child of the JVM; a child that is still to become it says what the JVM says."""
     of_jvm = set(jvm(started))
-    return [p.pid for p in started.processes() if p.parent in of_jvm and "/jobs/" in p.command]
+    children = [p for p in started.processes() if p.parent in of_jvm and "/jobs/" in p.command]
+    return [p.pid for p in children if not _is_java(p)]
 
 
 def worker(started: Started) -> list[int]:
