@@ -160,8 +160,8 @@ def test_cluster__on_the_driver_takes_no_more_than_it_may_hold(monkeypatch: pyte
     fits = on_driver.fits_driver
     assert fits(1000, 2000, 5)
     assert not fits(1000, 2001, 5)
-    assert fits(1000, 100_000_000, 4)
-    assert not fits(1000, 100_000_001, 4)
+    assert fits(1000, 200_000_000, 4)
+    assert not fits(1000, 200_000_001, 4)
     assert not fits(1401, 0, 5)
 
 
