@@ -287,7 +287,7 @@ def lines_of(n_rows: int, found: Sequence[Mapping[str, Cost]]) -> list[str]:
 
 
 def shares(n_rows: int, found: Mapping[str, Cost]) -> str:
-    """What the steps around the join take beyond their starts, as shares of the join and for each row.
+    """What the steps around the join take, beyond their starts and as a whole, as shares of the join's.
 
     A step that need not start a session is charged with what it takes beyond a start without one, so that a
     session which it starts for large slices counts as its own.
@@ -309,7 +309,15 @@ def shares(n_rows: int, found: Mapping[str, Cost]) -> str:
         if steps and all(step in beyond for step in steps):
             cpu = sum(beyond[step] for step in steps)
             told.append(f"{name} {cpu:.1f} ({cpu / join:.2f} of the join, {1e6 * cpu / n_rows:.1f} µs a row)")
-    return f"Beyond their starts, in CPU s: `replicate` and `merge_join` {join:.1f}; {'; '.join(told)}."
+    joins = total({step: found[step] for step in ("replicate", "merge_join")})
+    whole = [
+        f"`{step}` {found[step].wall / joins.wall:.2f} and {found[step].cpu / joins.cpu:.2f}"
+        for step in ("cluster", "outliers")
+    ]
+    return (
+        f"Beyond their starts, in CPU s: `replicate` and `merge_join` {join:.1f}; {'; '.join(told)}. "
+        f"Starts included, of the join's wall time and of its CPU: {', '.join(whole)}."
+    )
 
 
 def total(found: Mapping[str, Cost]) -> Cost:
