@@ -124,7 +124,7 @@ def rank_on_driver(
     else:
         coordinates = _read_points(inputs.points, reading, index, make)
         n_ends = 2 * sum(map(len, inputs.pairs))
-        check_near(n_ends, int((known.degree - 1).sum()), are_candidates)
+        check_near(n_ends, int(known.degree.sum()) - n, are_candidates)
         usual = find_usual()
         lof, k_distance = np.full(n, np.nan), np.full(n, np.nan)
     order = order_by_outlyingness(lof, k_distance)
@@ -215,7 +215,7 @@ def _read_nearest(
         left, right, distance = pair_columns(batch)
         near.add(_rows(index, left), _rows(index, right), distance)
         n_ends += 2 * len(left)
-    check_near(n_ends, int((degree - 1).sum()), are_candidates)
+    check_near(n_ends, int(degree.sum()) - len(degree), are_candidates)
 
 
 def _rows(index: IdIndex, ids: Ints) -> Ints:
