@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from epsjoin.commands import cli
+from epsjoin.commands import cli, clusters
 from epsjoin.lake import refusals, slices, transactions
 from epsjoin.lake.lake import Lake, Slice
 from tests.stored_runs import new_lake, row, write, write_run
@@ -51,7 +51,8 @@ def test_show__prints_what_the_tables_hold(lake: Lake, capsys: pytest.CaptureFix
     assert said["clusters"] == "2 (2 core, 0 border, 3 noise)"
     assert said["largest cluster"] == "1 point, id 0 x x x"
     assert said["top outliers"].startswith("1. 4 ")
-    assert "(LOF 2.50, k-distance 7 km;" in said["top outliers"]
+    assert "(LOF 2.50, k-distance 7 km; what deviates: x)" in said["top outliers"]
+    assert said["what deviates"] == "latitude_deg +0.0, longitude_deg +0.0"  # all points are equal
     assert said["seconds per step"] == "ingest 3"
     assert any(line.startswith("2. 3 ") and "1 neighbour within eps" in line for line in lines)
 
@@ -97,6 +98,15 @@ def test_show__says_what_was_left_out_and_by_which_condition(
     assert show(lake) == 0
     said = "5 (0 rows in quarantine, 12,345 left out by the condition `latitude_deg` IS NOT NULL)"
     assert said in capsys.readouterr().out
+
+
+def test_show__of_more_points_than_are_read_says_where_it_is_told_what_deviates(
+    lake: Lake, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clusters, "MAX_BYTES", 4 * 24)
+    assert show(lake) == 0
+    told = f"left out: run {RUN} has 5 points; of more than 4 only the report says it\n"
+    assert f"  what deviates     {told}" in capsys.readouterr().out
 
 
 def test_show__refuses_tables_that_do_not_belong_together(

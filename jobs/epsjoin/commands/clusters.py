@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from epsjoin.commands.history import find_id
-from epsjoin.commands.runs import print_answer, read_each_run, texts_of
+from epsjoin.commands.runs import count_values, first_rows, print_answer, read_each_run, texts_of
 from epsjoin.console import counted
 from epsjoin.errors import ArgumentError, TableError, UnfitTableError
 from epsjoin.lake import slices
@@ -32,13 +36,49 @@ DEVIATES = "what deviates"
 
 Row = dict[str, Any]
 
+T = TypeVar("T")
+
 
 class NamedRun(NamedTuple):
-    """The named clusters of a run: its rows of ``cluster_names`` and of ``cluster_events``."""
+    """The named clusters of a run.
+
+    Parameters
+    ----------
+    names, events : its slices of ``cluster_names`` and of ``cluster_events``.
+    """
+
+    names: Slice
+    events: Slice
+
+    @property
+    def run(self) -> str:
+        """Logical date of the run."""
+        return self.names.run
+
+
+class Life(NamedTuple):
+    """What a run has of one cluster.
+
+    Parameters
+    ----------
+    run : logical date of the run.
+    rows : its rows of ``cluster_names`` that have the name.
+    events : its rows of ``cluster_events`` that have the name, at either end.
+    called : names of the clusters of the run whose ``cluster_id`` the name is.
+    """
 
     run: str
-    names: list[Row]
+    rows: list[Row]
     events: list[Row]
+    called: list[int]
+
+
+class RunCounts(NamedTuple):
+    """The numbers of a run's clusters and of its events, by kind."""
+
+    run: str
+    clusters: int
+    events: Counter[str]
 
 
 def main(argv: Sequence[str]) -> int:
@@ -57,31 +97,50 @@ def main(argv: Sequence[str]) -> int:
     )
     arguments = parser.parse_args(argv)
     lake = open_stored(arguments)
-    runs = read_runs(lake)
-    if not runs:
-        raise UnfitTableError(
-            f"{arguments.dataset} has no named clusters in {lake.location('')}; run compare for a run first"
-        )
     name = arguments.name if arguments.key is None else find_id(lake.source, arguments.key)
-    if arguments.key is not None and all(row["name"] != name for run in runs for row in run.names):
-        raise ArgumentError(
-            "the record of this key has named no cluster; without --key the largest are listed"
-        )
-    lines = _list_clusters(lake, runs) if name is None else _tell_life(runs, name)
-    print_answer(lake, counted(len(runs), "run"), lines)
+    if name is None:
+        counts = _read_runs(lake, _count_run)
+        n_runs, lines = len(counts), _list_clusters(lake, counts)
+    else:
+        lives = _read_runs(lake, partial(_read_life, name=name))
+        n_runs, lines = len(lives), _tell_life(lives, name, by_key=arguments.key is not None)
+    print_answer(lake, counted(n_runs, "run"), lines)
     return 0
 
 
-def read_runs(lake: Lake) -> list[NamedRun]:
-    """Read every run, the oldest first; see :func:`read_each_run` of those that are left out."""
-    return list(read_each_run(lake, "cluster_names", _read_run, "clusters"))
+def _read_runs(lake: Lake, read: Callable[[Lake, NamedRun], T]) -> list[T]:
+    """Read something of every run, the oldest first; see :func:`read_each_run` of those that are left out."""
+
+    def read_run(lake: Lake, run: str) -> T:
+        of = Fingerprints(lake, run)
+        return read(lake, NamedRun(of.slice("cluster_names"), of.slice("cluster_events")))
+
+    found = list(read_each_run(lake, "cluster_names", read_run, "clusters"))
+    if not found:
+        raise UnfitTableError(
+            f"{lake.source.name} has no named clusters in {lake.location('')}; run compare for a run first"
+        )
+    return found
 
 
-def _read_run(lake: Lake, run: str) -> NamedRun:
-    """Read names and events of a run."""
-    of = Fingerprints(lake, run)
-    names, events = (of.slice(name) for name in ("cluster_names", "cluster_events"))
-    return NamedRun(run, *(slices.read_slice(lake, where).to_pylist() for where in (names, events)))
+def _count_run(lake: Lake, of: NamedRun) -> RunCounts:
+    return RunCounts(of.run, slices.count_rows(lake, of.names), count_values(lake, of.events, "event"))
+
+
+def _read_life(lake: Lake, of: NamedRun, name: int) -> Life:
+    """Read the rows of a run that tell of one name."""
+
+    def find(where: Slice, *columns: str) -> list[Row]:
+        def is_wanted(batch: pa.RecordBatch) -> NDArray[np.bool_]:
+            are = (pc.fill_null(pc.equal(batch[column], name), False) for column in columns)
+            return np.asarray(np.logical_or.reduce([each.to_numpy(False) for each in are]))
+
+        return list(slices.take_from_slice(lake, where, columns, is_wanted).to_pylist())
+
+    names = find(of.names, "name", "cluster_id")
+    called = [row["name"] for row in names if row["cluster_id"] == name]
+    events = find(of.events, "name", "other")
+    return Life(of.run, [row for row in names if row["name"] == name], events, called)
 
 
 def describe_event(row: Mapping[str, Any]) -> str:
@@ -100,18 +159,19 @@ def describe_event(row: Mapping[str, Any]) -> str:
     return f"{row['event']}, {n}"
 
 
-def _list_clusters(lake: Lake, runs: Sequence[NamedRun]) -> Iterator[str]:
+def _list_clusters(lake: Lake, runs: Sequence[RunCounts]) -> Iterator[str]:
     yield f"{'run':<10}  {'clusters':>10}  events"
     for run in runs:
-        counts = Counter(row["event"] for row in run.events)
-        told = ", ".join(f"{n:,} {what}" for what, n in counts.items())
-        yield f"{run.run:<10}  {len(run.names):>10,}  {told}"
-    last = runs[-1]
-    largest = sorted(last.names, key=lambda row: (-row["size"], row["name"]))[:MAX_CLUSTERS]
+        told = ", ".join(f"{n:,} {what}" for what, n in run.events.items())
+        yield f"{run.run:<10}  {run.clusters:>10,}  {told}"
+    last = Fingerprints(lake, runs[-1].run)
+    order = [("size", "descending"), ("name", "ascending")]
+    columns = ["name", "cluster_id", "size", "first_run", "runs"]
+    largest = first_rows(lake, last.slice("cluster_names"), order, MAX_CLUSTERS, columns)
     if not largest:
         return
     try:
-        deviations, why = find_deviations(lake, last.run, [row["cluster_id"] for row in largest]), ""
+        deviations, why = find_deviations(last, [row["cluster_id"] for row in largest]), ""
     except TableError as error:  # the list is the answer; what deviates is beside it
         deviations, why = [], str(error)
     width = max(map(len, (DEVIATES, *deviations)))
@@ -128,13 +188,15 @@ def _list_clusters(lake: Lake, runs: Sequence[NamedRun]) -> Iterator[str]:
         yield f"{DEVIATES} is left out: {why}"
 
 
-def find_deviations(lake: Lake, run: str, clusters: Sequence[int]) -> list[str]:
+def find_deviations(inputs: Fingerprints, clusters: Sequence[int]) -> list[str]:
     """Say of clusters of a run in which dimensions they deviate most from all points, as the report does.
 
-    The points are drawn by the data set's own parameters.
+    The points are drawn by the run's own parameters; of runs that an older version has made, by those of the
+    data set.
 
     Parameters
     ----------
+    inputs : fingerprints of the run.
     clusters : their ``cluster_id``, at most ``MAX_CLUSTERS``.
 
     Returns
@@ -147,9 +209,10 @@ def find_deviations(lake: Lake, run: str, clusters: Sequence[int]) -> list[str]:
     TableError
         There are more points than are read here; a table is damaged, or does not belong to the others.
     """
-    source, inputs = lake.source, Fingerprints(lake, run)
+    lake, run = inputs.lake, inputs.run
+    source = lake.source
     points, members = inputs.slice("points"), inputs.slice("clusters")
-    sample = ClusterSample.of(source, RunParams.from_json("{}", source.defaults))
+    sample = ClusterSample.of(source, _params_of(lake, run))
     n, d = slices.count_rows(lake, points), len(source.axes)
     if not sample.n_usual:
         return []
@@ -168,6 +231,13 @@ def find_deviations(lake: Lake, run: str, clusters: Sequence[int]) -> list[str]:
     return sample.describe(found["id"].to_numpy(), to_matrix(found["point"], d), len(clusters))
 
 
+def _params_of(lake: Lake, run: str) -> RunParams:
+    """The parameters by which the job ``outliers`` of a run drew points, as far as it has counted them."""
+    found = slices.read_counters(lake, run).get("outliers", {})
+    own = {name: int(found[name]) for name in ("sample_rows", "seed") if name in found}
+    return RunParams.from_json(json.dumps(own), lake.source.defaults)
+
+
 def name_records(lake: Lake, rows: Iterable[Row]) -> dict[int, str]:
     """What the records say that named clusters, in the runs where the names began, if these are there."""
     found: dict[int, str] = {}
@@ -180,28 +250,31 @@ def name_records(lake: Lake, rows: Iterable[Row]) -> dict[int, str]:
     return found
 
 
-def _tell_life(runs: Sequence[NamedRun], name: int) -> Iterator[str]:
-    if all(row["name"] != name for run in runs for row in run.names):
-        of_id = {row["name"]: run.run for run in runs for row in run.names if row["cluster_id"] == name}
-        told = ", ".join(f"that of the cluster {other} in run {run}" for other, run in of_id.items())
-        is_id = f" (it is a cluster_id, {told})" if told else ""
+def _tell_life(runs: Sequence[Life], name: int, *, by_key: bool) -> Iterator[str]:
+    if any(run.rows for run in runs):
+        return _list_life(runs, name)
+    if by_key:
         raise ArgumentError(
-            f"no run has a cluster of the name {name}{is_id}; without --name and --key the largest are listed"
+            "the record of this key has named no cluster; without --key the largest are listed"
         )
-    return _list_life(runs, name)
+    of_id = {other: run.run for run in runs for other in run.called}
+    told = ", ".join(f"that of the cluster {other} in run {run}" for other, run in of_id.items())
+    is_id = f" (it is a cluster_id, {told})" if told else ""
+    raise ArgumentError(
+        f"no run has a cluster of the name {name}{is_id}; without --name and --key the largest are listed"
+    )
 
 
-def _list_life(runs: Sequence[NamedRun], name: int) -> Iterator[str]:
+def _list_life(runs: Sequence[Life], name: int) -> Iterator[str]:
     yield f"{'run':<10}  {'cluster_id':>20}  {'size':>10}  {'came':>8}  {'went':>8}  what happened to {name}"
     for run in runs:
-        mine = [row for row in run.names if row["name"] == name]
         happened = "; ".join(describe_event(row) for row in run.events if row["name"] == name)
         others = [f"{row['name']} {describe_event(row)}" for row in run.events if row["other"] == name]
         told = "; ".join(filter(None, [happened, *others]))
-        for row in mine:
+        for row in run.rows:
             came = row["from_clusters"] + row["from_noise"] + row["inserted"]
             went = row["to_clusters"] + row["to_noise"] + row["deleted"]
             numbers = f"{row['cluster_id']:>20}  {row['size']:>10,}  {came:>8,}  {went:>8,}"
             yield f"{run.run:<10}  {numbers}  {told}"
-        if not mine and told:
+        if not run.rows and told:
             yield f"{run.run:<10}  {words.MISSING:>20}  {words.MISSING:>10}  {'':>8}  {'':>8}  {told}"

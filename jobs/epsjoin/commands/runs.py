@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -12,6 +14,7 @@ from epsjoin.console import printable, say
 from epsjoin.errors import TableError, UnfitTableError
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Lake, Slice
+from epsjoin.spark.report.sizes import count_clusters
 
 MAX_NAMES = 3
 """Maximum number of columns of text that are printed with an outlier."""
@@ -67,6 +70,40 @@ def aligned(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
     return (f"{name:<{width}}  {text}" for name, text in told)
 
 
+def count_values(lake: Lake, where: Slice, column: str) -> Counter[Any]:
+    """Count the values of a column of a slice, which has few, in the order of their first rows."""
+    found = Counter[Any]()
+    for batch in slices.stream_slice(lake, where, [column]):
+        for row in pc.value_counts(batch[column]).to_pylist():
+            found[row["values"]] += row["counts"]
+    return found
+
+
+def first_rows(
+    lake: Lake, where: Slice, order: Sequence[tuple[str, str]], limit: int, columns: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Read the first rows of a slice in an order of its columns, which no two rows share.
+
+    Parameters
+    ----------
+    order : name of each column by which rows are sorted, and ``ascending`` or ``descending``.
+    columns : names of the columns to return, those of ``order`` among them.
+    """
+    first = lake.schema(where.table).empty_table().select(columns)
+    for batch in slices.stream_slice(lake, where, columns):
+        rows = pa.concat_tables([first.cast(batch.schema), pa.Table.from_batches([batch])])
+        first = rows.take(pc.select_k_unstable(rows, limit, list(order)))
+    return list(first.sort_by(list(order)).to_pylist())
+
+
+def count_of_clusters(lake: Lake, where: Slice) -> dict[str, Any]:
+    """Count points and clusters of a slice of ``clusters``, by role and by size; see ``count_clusters``."""
+    return count_clusters(
+        slices.count_rows(lake, where),
+        lambda columns, work: list(work(slices.stream_slice(lake, where, columns))),
+    )
+
+
 def texts_of(lake: Lake, of_points: Slice, ids: Sequence[int]) -> dict[int, str]:
     """What the key and columns of text say of points, which tells a person more than an id; may be empty.
 
@@ -78,8 +115,10 @@ def texts_of(lake: Lake, of_points: Slice, ids: Sequence[int]) -> dict[int, str]
     names = [*dict.fromkeys([*keys, *texts])]
     if not names:
         return dict.fromkeys(ids, "")
-    points = slices.read_slice(lake, of_points, ["id", *names])
-    rows = points.filter(pc.is_in(points["id"], pa.array(ids, pa.int64()))).to_pylist()
+    wanted = np.unique(np.array(ids, np.int64))
+    rows = slices.take_from_slice(
+        lake, of_points, ["id"], lambda batch: np.isin(batch["id"].to_numpy(), wanted), ["id", *names]
+    ).to_pylist()
     return {
         row["id"]: " ".join(str(row[name]) for name in names if row[name] not in (None, "")) for row in rows
     }

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import heapq
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow.compute as pc
 
-from epsjoin.commands.clusters import describe_event, name_records
-from epsjoin.commands.runs import aligned, print_answer, texts_of
+from epsjoin.commands.clusters import DEVIATES, describe_event, find_deviations, name_records
+from epsjoin.commands.runs import aligned, count_of_clusters, count_values, first_rows, print_answer, texts_of
 from epsjoin.console import counted
 from epsjoin.contracts.sources import SourceContract
-from epsjoin.errors import MissingSliceError, UnfitTableError
-from epsjoin.findings import most_telling
+from epsjoin.errors import MissingSliceError, TableError, UnfitTableError
+from epsjoin.findings import by_telling
 from epsjoin.lake import refusals, slices, uris
 from epsjoin.lake.arguments import add_lake, open_stored, parse_run
 from epsjoin.lake.fingerprints import Fingerprints
@@ -56,9 +57,12 @@ def _tell_matches(lake: Lake, inputs: Fingerprints) -> Iterator[tuple[str, str]]
     """Tell of a run whose records were matched with those of another data set."""
     of = inputs.slices(("snapshots", "points", "matches"))
     yield from _tell_snapshot(lake, of)
-    found = slices.read_slice(lake, of["matches"], ["left_id", "right_id"])
-    left_alone, right_alone = found["right_id"].null_count, found["left_id"].null_count
-    n_pairs = found.num_rows - left_alone - right_alone
+    n_pairs = left_alone = right_alone = 0
+    for batch in slices.stream_slice(lake, of["matches"], ["left_id", "right_id"]):
+        left_alone += batch["right_id"].null_count
+        right_alone += batch["left_id"].null_count
+        n_pairs += batch.num_rows
+    n_pairs -= left_alone + right_alone
     yield "matches", describe_matches(lake.source, n_pairs, left_alone, right_alone)
 
 
@@ -98,25 +102,23 @@ def _tell_clusters(lake: Lake, inputs: Fingerprints) -> Iterator[tuple[str, str]
     yield "eps", f"{words.exact(epsilon['eps'], unit)}: {sentences.why_eps_briefly(epsilon)}"
     yield "join", sentences.how_joined(slices.read_row(lake, of["join_plan"]))
     yield "pairs", words.count(slices.count_rows(lake, of["pairs"]))
-    clusters = slices.read_slice(lake, of["clusters"], ["cluster_id", "role"])
-    roles = {row["values"]: row["counts"] for row in pc.value_counts(clusters["role"]).to_pylist()}
-    members = clusters.filter(pc.not_equal(clusters["role"], "noise"))
-    sizes = (
-        members.group_by("cluster_id")
-        .aggregate([([], "count_all")])
-        .sort_by([("count_all", "descending"), ("cluster_id", "ascending")])
-    )
-    in_roles = ", ".join(f"{words.count(roles.get(role, 0))} {role}" for role in ROLES)
-    yield "clusters", f"{words.count(sizes.num_rows)} ({in_roles})"
-    top = _read_outliers(lake, of["outliers"])
-    largest = sizes.slice(0, 1).to_pylist()
+    clusters = count_of_clusters(lake, of["clusters"])
+    in_roles = ", ".join(f"{words.count(clusters[f'n_{role}'])} {role}" for role in ROLES)
+    yield "clusters", f"{words.count(clusters['n_clusters'])} ({in_roles})"
+    columns = ["id", "rank", "lof", "k_distance", "degree", "dimensions"]
+    top = first_rows(lake, of["outliers"], [("rank", "ascending")], MAX_OUTLIERS, columns)
+    largest = clusters["largest_clusters"][:1]
     shown = [row["id"] for row in top] + [row["cluster_id"] for row in largest]
     names = texts_of(lake, of["points"], shown)
     for row in largest:
         called = f"id {row['cluster_id']} {names[row['cluster_id']]}"
         if "cluster_events" in of:
             called = _call_cluster(lake, inputs, row["cluster_id"]) or called
-        yield "largest cluster", f"{counted(row['count_all'], 'point')}, {called}".rstrip()
+        yield "largest cluster", f"{counted(row['size'], 'point')}, {called}".rstrip()
+        try:
+            yield from ((DEVIATES, text) for text in find_deviations(inputs, [row["cluster_id"]]))
+        except TableError as error:  # the cluster is the answer; what deviates is beside it
+            yield DEVIATES, f"left out: {error}"
     if "cluster_events" in of:
         yield from _tell_what_is_new(lake, inputs, of["changes"], of["cluster_events"])
     for number, row in enumerate(top):
@@ -127,11 +129,15 @@ def _tell_clusters(lake: Lake, inputs: Fingerprints) -> Iterator[tuple[str, str]
 def _call_cluster(lake: Lake, inputs: Fingerprints, cluster_id: int) -> str:
     """Say under which name a cluster goes on from earlier runs; empty where that is its cluster_id."""
     try:
-        names = slices.read_slice(lake, inputs.slice("cluster_names"))
+        found = slices.take_from_slice(
+            lake,
+            inputs.slice("cluster_names"),
+            ["cluster_id"],
+            lambda batch: batch["cluster_id"].to_numpy() == cluster_id,
+        )
     except MissingSliceError:  # an older version has made the run
         return ""
-    found = names.filter(pc.field("cluster_id") == cluster_id).to_pylist()
-    given = [row for row in found if row["name"] != cluster_id]
+    given = [row for row in found.to_pylist() if row["name"] != cluster_id]
     texts = name_records(lake, given)
     return "".join(
         f"named {row['name']} {texts.get(row['name'], '')}".rstrip() + f" (cluster_id {cluster_id})"
@@ -176,14 +182,15 @@ def _tell_what_is_new(
     before = inputs.before
     if before is None:
         return
-    found = slices.read_slice(lake, changes, ["what", "moved"])
-    counts = {row["values"]: row["counts"] for row in pc.value_counts(found["what"]).to_pylist()}
-    of_kinds = ", ".join(f"{words.count(counts.get(what, 0))} {what}" for what in CHANGES)
-    moved = words.count(pc.sum(found["moved"]).as_py() or 0)
-    yield f"since {before.run}", f"{of_kinds} ({moved} moved)"
-    events = most_telling(slices.read_slice(lake, cluster_events).to_pylist())
-    told = [f"{row['name']} {describe_event(row)}" for row in events[:MAX_EVENTS]]
-    more = [f"and {counted(len(events) - MAX_EVENTS, 'event')} more"] if len(events) > MAX_EVENTS else []
+    counts, moved = (count_values(lake, changes, name) for name in ("what", "moved"))
+    of_kinds = ", ".join(f"{words.count(counts[what])} {what}" for what in CHANGES)
+    yield f"since {before.run}", f"{of_kinds} ({words.count(moved[True])} moved)"
+    columns = ["event", "name", "other", "members", "ends"]
+    batches = slices.stream_slice(lake, cluster_events, columns)
+    events = heapq.nsmallest(MAX_EVENTS, (row for batch in batches for row in batch.to_pylist()), by_telling)
+    n_events = slices.count_rows(lake, cluster_events)
+    told = [f"{row['name']} {describe_event(row)}" for row in events]
+    more = [f"and {counted(n_events - MAX_EVENTS, 'event')} more"] if n_events > MAX_EVENTS else []
     yield "clusters since", "; ".join([*told, *more]) or "all kept their names, and nothing happened to them"
     was, now = (_settings(lake, run) for run in (before.run, inputs.run))
     if events and (why := sentences.other_settings(was, now, lake.source.unit)):
@@ -197,16 +204,11 @@ def _settings(lake: Lake, run: str) -> dict[str, float | None]:
     return {name: counters.get(job, {}).get(name) for name, job in counted.items()}
 
 
-def _read_outliers(lake: Lake, outliers: Slice) -> list[dict[str, Any]]:
-    columns = ["id", "rank", "lof", "k_distance", "degree", "dimensions"]
-    top = slices.read_slice(lake, outliers, columns).filter(pc.field("rank") <= MAX_OUTLIERS)
-    return list(top.sort_by("rank").to_pylist())
-
-
 def _describe_outlier(row: dict[str, Any], name: str, unit: str, is_document: bool) -> str:
     how = f"{counted(row['degree'] - 1, 'neighbour')} within eps"
     if row["lof"] is not None:
         lof = "∞" if row["lof"] == math.inf else f"{row['lof']:.2f}"
         how = f"LOF {lof}, k-distance {words.measure(row['k_distance'], unit, digits=3)}"
-    deviates = "" if is_document else f"; {row['dimensions']}"  # bins of histograms tell a person nothing
+    # bins of histograms tell a person nothing
+    deviates = "" if is_document else f"; {DEVIATES}: {row['dimensions']}"
     return f"{row['rank']}. {row['id']} {name} ({how}{deviates})".replace("  ", " ")

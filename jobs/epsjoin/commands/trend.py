@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import matplotlib as mpl
-import pyarrow.compute as pc
 from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from epsjoin.commands.runs import print_answer, read_each_run
+from epsjoin.commands.runs import count_of_clusters, print_answer, read_each_run
 from epsjoin.console import counted, say
 from epsjoin.errors import UnfitTableError
 from epsjoin.lake import slices, uris
@@ -120,18 +119,18 @@ def read_runs(lake: Lake) -> list[RunResult]:
 def _read_run(lake: Lake, run: str) -> RunResult:
     """Read the result of a run."""
     inputs = Fingerprints(lake, run)
-    of_clusters = slices.read_slice(lake, inputs.slice("clusters"), ["cluster_id", "role"])
+    of_clusters = inputs.slice("clusters")
+    n_clusters = count_of_clusters(lake, of_clusters)["n_clusters"]
     try:
         born, ended = count_names(inputs)
     except UnfitTableError as error:
         say(f"trend: what was born and ended with run {run} is left out: {error}")
         born = ended = None
-    members = of_clusters.filter(pc.field("role") != "noise")
     return RunResult(
         date.fromisoformat(run),
-        len(of_clusters),
+        slices.count_rows(lake, of_clusters),
         slices.count_rows(lake, inputs.slice("pairs")),
-        len(members["cluster_id"].unique()),
+        n_clusters,
         float(inputs.row("join_plan")["eps"]),
         born,
         ended,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -314,13 +314,18 @@ def _check_rows(location: str, file: File, rows: int) -> None:
 
 
 def take_rows(
-    location: str, file: File, columns: pa.Schema, rows: NDArray[np.int64], whole: pa.Schema | None = None
+    location: str,
+    file: File,
+    columns: pa.Schema,
+    rows: NDArray[np.int64],
+    whole: pa.Schema | None = None,
+    batch_rows: int = 1 << 16,
 ) -> pa.Table:
     """Read some rows of one file: only the row groups that hold them, one at a time.
 
     Parameters
     ----------
-    location, file, columns, whole : see :func:`stream_file`.
+    location, file, columns, whole, batch_rows : see :func:`stream_file`.
     rows : ascending numbers of rows in the file; the first row has number 0.
 
     Raises
@@ -332,9 +337,51 @@ def take_rows(
         present = _names_in(parquet, columns)
         begins = np.concatenate(([0], np.cumsum(_rows_of_groups(parquet), dtype=np.int64)))
         group = np.searchsorted(begins, rows, "right") - 1
-        taken = [
-            parquet.read_row_group(i, columns=present).take(rows[group == i] - begins[i])
-            for i in np.unique(group)
-        ]
+        taken = []
+        for i in np.unique(group).tolist():
+            begin = begins[i]
+            for piece in _read_groups(parquet, range(i, i + 1), present, batch_rows):
+                end = begin + piece.num_rows
+                taken.append(piece.take(rows[(begin <= rows) & (rows < end)] - begin))
+                begin = end
         found = pa.concat_tables(taken or [parquet.schema_arrow.empty_table().select(present)])
         return _with_columns(found, file, columns)
+
+
+def take_where(
+    location: str,
+    files: Sequence[File],
+    whole: pa.Schema,
+    by: Sequence[str],
+    is_wanted: Callable[[pa.RecordBatch], NDArray[np.bool_]],
+    names: Sequence[str],
+    batch_rows: int,
+) -> pa.Table:
+    """Take the rows that are wanted: columns besides ``by`` are read only of row groups that have such rows.
+
+    Parameters
+    ----------
+    location : URI of the table's folder.
+    files : the files.
+    whole : all columns of the table.
+    by : names of the columns that decide.
+    is_wanted : tells for each row of a batch of them whether it is taken.
+    names : names of the columns to return.
+    batch_rows : maximum number of rows in a batch.
+
+    Raises
+    ------
+    TableError
+        See :func:`read_file`.
+    """
+    deciding, taken = (as_read(pa.schema([whole.field(name) for name in some])) for some in (by, names))
+    found = [taken.empty_table()]
+    for file in files:
+        places, begin = [], 0
+        for batch in stream_file(location, file, deciding, batch_rows, whole=whole):
+            places.append(begin + np.flatnonzero(is_wanted(batch)))
+            begin += batch.num_rows
+        rows = np.concatenate(places) if places else np.empty(0, np.int64)
+        if rows.size:
+            found.append(take_rows(location, file, taken, rows, whole, batch_rows))
+    return pa.concat_tables(found)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 from deltalake import DeltaTable
+from numpy.typing import NDArray
 
 from epsjoin.contracts.times import interval_of
 from epsjoin.errors import MissingSliceError, UnfitTableError
 from epsjoin.lake.delta_log import LogFiles, log_files, open_log
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.lake.parquet import File, as_read, read_file, stream_as_now, stream_file
+from epsjoin.lake.parquet import File, as_read, read_file, stream_as_now, stream_file, take_where
 from epsjoin.lake.phases import phase
 from epsjoin.lake.targets import target_of
 from epsjoin.lake.transactions import commit, rows_committed
@@ -232,6 +234,25 @@ def stream_slice(lake: Lake, where: Slice, columns: Sequence[str]) -> Iterator[p
     wanted = as_read(pa.schema([whole.field(name) for name in columns]))
     for file in files_of(lake, where):
         yield from stream_file(location, file, wanted, _BATCH_ROWS, whole=whole)
+
+
+def take_from_slice(
+    lake: Lake,
+    where: Slice,
+    by: Sequence[str],
+    is_wanted: Callable[[pa.RecordBatch], NDArray[np.bool_]],
+    columns: Sequence[str] | None = None,
+) -> pa.Table:
+    """Read the rows of a slice that are wanted, in no order, in memory bounded by what they take.
+
+    Parameters
+    ----------
+    by, is_wanted : see :func:`epsjoin.lake.parquet.take_where`.
+    columns : names of the columns to return; ``None``: all of them.
+    """
+    whole, location = lake.schema(where.table), lake.location(where.table)
+    names = whole.names if columns is None else columns
+    return take_where(location, files_of(lake, where), whole, by, is_wanted, names, _BATCH_ROWS)
 
 
 def read_as_now(lake: Lake, where: Slice, columns: Sequence[str]) -> pa.Table:

@@ -269,7 +269,7 @@ def test_outliers__of_a_job_are_those_of_the_library_bit_for_bit(
     points = np.concatenate(
         [random.normal(size=(300, 3)), np.zeros((9, 3)), random.normal(size=(60, 3)) * 90]
     )
-    job = job_on(make_job, tmp_path, points, {"eps": 0.5, "min_pts": 5})
+    job = job_on(make_job, tmp_path, points, {"eps": 0.5, "min_pts": 5, "seed": 3, "sample_rows": 7_000})
     for name, step in STEPS.items():
         if name != "outliers":
             step(job)
@@ -283,6 +283,7 @@ def test_outliers__of_a_job_are_those_of_the_library_bit_for_bit(
     for run in (here, partial(here, 160 * len(points)), partial(outliers.run, job, 0)):
         counters = run()
         assert counters["with_lof"] == counters["rows"] == len(points)
+        assert (counters["seed"], counters["sample_rows"]) == (3, 7_000), "for who draws the same points"
         lof, k_distance = column(job, "outliers", "id", "lof", "k_distance")
         assert lof.tobytes() == expected.lof.tobytes()
         assert k_distance.tobytes() == expected.k_distance.tobytes()

@@ -18,8 +18,8 @@ from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.from_pairs import Neighbours, merge_nearest
 from epsjoin.local.neighbours.tree import make_lists
 from epsjoin.spark.points.reading import Reading
-from epsjoin.spark.rows.stored import Scan, in_table
-from epsjoin.spark.tasks.arrow import Task
+from epsjoin.spark.rows.stored import in_table
+from epsjoin.spark.tasks.arrow import Scan, Task
 
 NEAR = "id long, neighbour long, distance double"
 

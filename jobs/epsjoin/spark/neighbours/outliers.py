@@ -105,7 +105,7 @@ def run(job: Job, max_on_driver: int = MAX_ON_DRIVER_BYTES) -> dict[str, float]:
             )
     transactions.commit(lake, {outliers: files})
     say(f"outliers: {counters['noise']:,.0f} noise; LOF of {counted(counters['with_lof'], 'point')}, k = {k}")
-    return {**counters, "k": k}
+    return {**counters, "k": k, "sample_rows": job.params.sample_rows, "seed": job.params.seed}
 
 
 def _count(rows: pa.RecordBatch) -> dict[str, float]:

@@ -20,7 +20,8 @@ from epsjoin.spark.points.hashes import bound_hashes, first_hashed, hash_ids
 from epsjoin.spark.points.reading import Reading, commonest_length, in_one_chunk
 from epsjoin.spark.rows import scan
 from epsjoin.spark.rows.rows import FrameRows, Rows, StoredRows
-from epsjoin.spark.rows.stored import Scan, in_table
+from epsjoin.spark.rows.stored import in_table
+from epsjoin.spark.tasks.arrow import Scan
 
 STORED = "id long, point binary"
 """The columns of the table ``points`` that joins read."""

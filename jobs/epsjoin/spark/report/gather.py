@@ -28,16 +28,17 @@ from epsjoin.spark.job.same_params import check_same_params
 from epsjoin.spark.join.base import INCREMENT
 from epsjoin.spark.neighbours.nearest import nearest_of
 from epsjoin.spark.points.points import stored_reading
-from epsjoin.spark.report.clusters import count_clusters, find_centres
+from epsjoin.spark.report.clusters import find_centres
 from epsjoin.spark.report.comparison import find_comparison
 from epsjoin.spark.report.deviations import DeviationSample
 from epsjoin.spark.report.documents import find_alike
 from epsjoin.spark.report.intake import gather_intake
 from epsjoin.spark.report.map_sample import sample_map
 from epsjoin.spark.report.names import choose_label, name_record, read_records
+from epsjoin.spark.report.sizes import count_clusters
 from epsjoin.spark.report.trends import make_trend, make_trends_before, read_own_counters, select_seconds
-from epsjoin.spark.rows.stored import Scan, StoredSlice
-from epsjoin.spark.tasks.arrow import Task
+from epsjoin.spark.rows.stored import StoredSlice
+from epsjoin.spark.tasks.arrow import Scan, Task
 
 MAX_OUTLIERS = 20
 """Maximum number of outliers that are shown, by rank."""
@@ -171,7 +172,7 @@ def _gather_clusters_and_outliers(
     and for what sets clusters apart.
     """
     source = points.job.lake.source
-    counted, first = count_clusters(clusters), find_outliers(outliers)
+    counted, first = count_clusters(clusters.n, clusters.scan), find_outliers(outliers)
     largest = counted["largest_clusters"]
     sample = DeviationSample.of(points)
     centres = find_centres(clusters, points, largest, sample.described.members)

@@ -35,9 +35,6 @@ MAX_THREADS, IN_THREADS = 4, 8
 BATCH_BYTES, MAX_BATCH_ROWS = 2 << 20, 1 << 16
 """Maximum size of a batch, in bytes of its columns and in rows."""
 
-Scan = Callable[[Sequence[str], Task], list[pa.RecordBatch]]
-"""Applies a function to the batches of some columns, wherever that is done, and collects what it yields."""
-
 
 @dataclass(frozen=True)
 class StoredSlice:
@@ -134,18 +131,9 @@ class StoredSlice:
         is_wanted : tells for each row of a batch of them whether it is taken.
         names : names of the columns to return.
         """
-        found = [self.columns(names).empty_table()]
-        for file in self.files:
-            places, begin = [], 0
-            for batch in parquet.stream_file(
-                self.location, file, self.columns(by), MAX_BATCH_ROWS, whole=self.schema
-            ):
-                places.append(begin + np.flatnonzero(is_wanted(batch)))
-                begin += batch.num_rows
-            rows = np.concatenate(places) if places else np.empty(0, np.int64)
-            if rows.size:
-                found.append(parquet.take_rows(self.location, file, self.columns(names), rows, self.schema))
-        return pa.concat_tables(found)
+        return parquet.take_where(
+            self.location, self.files, self.schema, by, is_wanted, names, MAX_BATCH_ROWS
+        )
 
     def take_ids(self, ids: NDArray[np.int64], names: Sequence[str]) -> pa.Table:
         """Take the rows with these ids, which the table may not have all; in no order."""

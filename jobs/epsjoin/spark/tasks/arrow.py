@@ -16,6 +16,9 @@ import pyarrow as pa
 Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """The function that a task applies to its batches, of the type that ``mapInArrow`` takes."""
 
+Scan = Callable[[Sequence[str], Task], list[pa.RecordBatch]]
+"""Applies a function to the batches of some columns, wherever that is done, and collects what it yields."""
+
 
 class _NoPandas(MetaPathFinder):
     """Lets an import of pandas fail, as if it were not installed."""
