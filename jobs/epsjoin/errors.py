@@ -130,3 +130,31 @@ def to_one_line(error: Exception) -> str:
     """Return the text of a library's error on one line, without its colours, arrows and advice."""
     lines = [re.sub(r"\x1b\[\d*m|↳", "", line).strip(" .") for line in str(error).splitlines()]
     return ": ".join(line for line in lines if line and not line.startswith("Help:"))
+
+
+_FORBIDDEN = re.compile("Permission denied|Access ?Denied|ACCESS_DENIED|AccessControlException")
+"""What systems, stores and Hadoop say of a file that this user may not read."""
+
+
+def is_forbidden(error: Exception | str) -> bool:
+    """Whether an error says that this user may not read a file."""
+    return isinstance(error, PermissionError) or _FORBIDDEN.search(str(error)) is not None
+
+
+def remedy_of_unreadable(error: Exception | str, remake: str) -> str:
+    """Say what to do about a file that could not be read; one that is sound is not made again.
+
+    Parameters
+    ----------
+    error : what reading it raised, or its text.
+    remake : how the file is made again, for one that is broken or gone.
+    """
+    if is_forbidden(error):
+        return "let this user read it"
+    if isinstance(error, MemoryError):  # a broken file, too, may ask for more than there is
+        return f"there was too little memory: try again; if that does not help, {remake}"
+    # of bytes that are wrong, pyarrow raises an OSError without a number
+    is_of_system = isinstance(error, OSError) and (error.errno is not None or "AWS Error" in str(error))
+    if is_of_system and not isinstance(error, FileNotFoundError):
+        return f"try again; if that does not help, {remake}"
+    return remake

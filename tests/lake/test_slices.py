@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -132,6 +133,38 @@ def test_read_small__notices_a_file_that_is_gone_or_broken(lake: Lake) -> None:
         read(lake)
     file.unlink()
     with pytest.raises(TableError, match="cannot be read .* run merge_join again"):
+        read(lake)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (PermissionError(errno.EACCES, "Permission denied"), "Permission denied.; let this user read it$"),
+        (OSError("AWS Error ACCESS_DENIED during GetObject"), "let this user read it$"),
+        (
+            OSError("AWS Error NETWORK_CONNECTION"),
+            "; try again; .*, run merge_join again$",
+        ),
+        (
+            OSError(errno.EIO, "Input/output error"),
+            "; try again; if that does not help, run merge_join again",
+        ),
+        (
+            MemoryError("malloc of size 9"),
+            "; there was too little memory: try again; ",
+        ),
+        (OSError("Couldn't deserialize thrift"), "thrift.; run merge_join again$"),
+        (FileNotFoundError(errno.ENOENT, "no such file"), "the file is gone.; run merge_join again$"),
+    ],
+)
+def test_read_small__of_a_file_that_is_sound_does_not_advise_to_make_it_again(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, error: Exception, said: str
+) -> None:
+    file_of(lake)
+    _, root = uris.filesystem_of(lake.location("pairs"))
+    failing = mock.Mock(open_input_file=mock.Mock(side_effect=error))
+    monkeypatch.setattr("epsjoin.lake.parquet.filesystem_of", lambda _: (failing, root))
+    with pytest.raises(TableError, match=said):
         read(lake)
 
 

@@ -16,7 +16,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 
 from epsjoin.console import say
 from epsjoin.contracts.row_rules import OURS
-from epsjoin.errors import TableError, UnfitTableError, to_one_line
+from epsjoin.errors import TableError, UnfitTableError, remedy_of_unreadable, to_one_line
 from epsjoin.lake.lake import Lake
 from epsjoin.lake.protocol import CHECK, advice, refuse_append_only, refuse_unhonoured
 from epsjoin.lake.targets import translate_write_errors
@@ -230,8 +230,7 @@ def open_log(location: str) -> DeltaTable | None:
 def _unreadable(location: str, error: Exception) -> TableError:
     why = to_one_line(error).partition(": 0: ")[0]  # a trace of Rust's follows
     broken = _find_broken_commit(location)
-    is_forbidden = "Permission denied" in why
-    remedy = "let this user read it" if is_forbidden else f"where nobody can mend it, {advice(location)}"
+    remedy = remedy_of_unreadable(why, f"where nobody can mend it, {advice(location)}")
     if broken is not None:
         cause = "its newest commit is broken, as by a loss of power"
         remedy = f"{cause}: move {broken} away and run the last job again"

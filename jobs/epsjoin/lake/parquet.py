@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from epsjoin.errors import TableError, UnfitTableError, to_one_line
+from epsjoin.errors import TableError, UnfitTableError, remedy_of_unreadable, to_one_line
 from epsjoin.lake.arrow import retype
 from epsjoin.lake.phases import phase, timed
 from epsjoin.lake.uris import filesystem_of
@@ -288,7 +288,7 @@ def _translate_read_errors(location: str, file: File) -> Iterator[None]:
     except TableError:
         raise
     except _OtherColumnsError as error:
-        message = explain_unreadable(file.table, f"{location}/{file.path}", str(error), file.chain)
+        message = explain_unreadable(file.table, f"{location}/{file.path}", str(error), error, file.chain)
         of_run = f" for run {file.partition['run']}" if "run" in file.partition else ""
         raise UnfitTableError(
             f"{message}{of_run}, or have the contract call its columns what it called them then"
@@ -296,13 +296,14 @@ def _translate_read_errors(location: str, file: File) -> Iterator[None]:
     except Exception as error:
         why = "the file is gone" if isinstance(error, FileNotFoundError) else to_one_line(error)
         raise TableError(
-            explain_unreadable(file.table, f"{location}/{file.path}", why, file.chain)
+            explain_unreadable(file.table, f"{location}/{file.path}", why, error, file.chain)
         ) from error
 
 
-def explain_unreadable(table: str, path: str, why: str, chain: str = "join") -> str:
-    """Return the message about a file that cannot be read: the table, the file, why, the job to run again."""
-    return f"{table}: {path} cannot be read ({why}); {run_again(table, chain)}"
+def explain_unreadable(table: str, path: str, why: str, error: Exception | str, chain: str = "join") -> str:
+    """Return the message about a file that cannot be read: the table, the file, why, and what to do."""
+    remedy = remedy_of_unreadable(error, run_again(table, chain))
+    return f"{table}: {path} cannot be read ({why}); {remedy}"
 
 
 def _check_rows(location: str, file: File, rows: int) -> None:

@@ -26,6 +26,17 @@ def test_summarize_error__of_javas_own_is_what_it_threw(spark: SparkSession) -> 
     )
 
 
+def test_summarize_error__of_a_file_that_spark_may_not_read_does_not_advise_to_make_it_again() -> None:
+    file = "file:///lake/navaids/points/run=2023-06-01/a.parquet"
+    error = RuntimeError(
+        f"[FAILED_READ_FILE.NO_HINT] Encountered error while reading file {file}. SQLSTATE: KD001\n"
+        "Caused by: java.io.FileNotFoundException: /lake/a.parquet (Permission denied)\n"
+    )
+    assert summarize_error(error) == (
+        f"points: {file} cannot be read (permission denied); let this user read it"
+    )
+
+
 def test_summarize_error__of_a_full_disk_names_the_folder_and_what_to_do(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

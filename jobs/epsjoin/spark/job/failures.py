@@ -8,7 +8,7 @@ import tempfile
 import traceback
 from pickle import PicklingError
 
-from epsjoin.errors import to_one_line
+from epsjoin.errors import is_forbidden, to_one_line
 from epsjoin.lake.parquet import explain_unreadable
 from epsjoin.pipeline import TABLES
 
@@ -61,7 +61,8 @@ def _find_broken_file(text: str) -> str | None:
     found = re.search(r"(?:reading file|does not exist:) (.*?/([a-z_]+)/run=.*?\.parquet)", text)
     if found is None or found[2] not in TABLES:
         return None
-    return explain_unreadable(found[2], found[1], "missing or broken")
+    why = "permission denied" if is_forbidden(text) else "missing or broken"
+    return explain_unreadable(found[2], found[1], why, text)
 
 
 def _is_of_file(error: Exception) -> bool:
