@@ -28,7 +28,7 @@ MEDIA_TYPES = {
     "matches.png": "image/png",
     "distances.png": "image/png",
 }
-"""The files of a report, as ``write_report`` and ``write_matches`` in ``epsjoin.report`` and
+"""The files of a report, as ``make_report`` and ``make_matches`` in ``epsjoin.report`` and
 ``epsjoin.lake.refusals`` name them."""
 
 _PROVIDERS = {

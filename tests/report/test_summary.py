@@ -11,7 +11,7 @@ import pytest
 import report_files
 from epsjoin.findings import Findings
 from epsjoin.lake import refusals
-from epsjoin.report.page import write_report
+from epsjoin.report.page import make_report
 from epsjoin.report.summary import summarise, to_json
 
 
@@ -78,10 +78,14 @@ def test_airflows_pages__find_what_is_written(
     mapless: Findings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EPSJOIN_LAKE", tmp_path.as_uri())
-    written = write_report(mapless, tmp_path / "beacons" / "reports" / "run=2023-06-04")
+    folder = tmp_path / "beacons" / "reports" / "run=2023-06-04"
+    folder.mkdir(parents=True)
+    written = make_report(mapless)
+    for name, content in written.items():
+        (folder / name).write_bytes(content)
     of_matches = {"matches.png", "distances.png"}
-    assert {file.name for file in written} == set(report_files.MEDIA_TYPES) - {refusals.FILE} - of_matches
+    assert set(written) == set(report_files.MEDIA_TYPES) - {refusals.FILE} - of_matches
     assert report_files.list_runs("beacons") == ["2023-06-04"]
     assert report_files.read_summary("beacons", "2023-06-04") == summarise(mapless)
-    for file in written:
-        assert report_files.read_file("beacons", "2023-06-04", file.name) == file.read_bytes()
+    for name, content in written.items():
+        assert report_files.read_file("beacons", "2023-06-04", name) == content

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.resources
 from collections.abc import Mapping, Sequence
 from functools import cache
-from pathlib import Path
 from typing import TypeAlias
 from unicodedata import category
 
@@ -89,14 +88,6 @@ def to_svg(drawn: Mapping[str, Figure], pictures: Pictures[FindingsT]) -> dict[s
         name: Markup(figure.to_svg(fig, name, pictures[name][1]))  # noqa: S704  # Matplotlib escaped the texts
         for name, fig in drawn.items()
     }
-
-
-def write_files(folder: Path, contents: Mapping[str, bytes]) -> list[Path]:
-    """Write the files of a page, by name, and return them; the folder is made if it is missing."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in contents.items():
-        (folder / name).write_bytes(content)
-    return [folder / name for name in contents]
 
 
 def count_by_table(quality: Sequence[Row]) -> list[tuple[str, int, int, int]]:

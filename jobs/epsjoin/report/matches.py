@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -57,21 +56,20 @@ def render_matches(findings: MatchFindings, drawn: Mapping[str, Figure] | None =
     )
 
 
-def write_matches(findings: MatchFindings, folder: Path) -> list[Path]:
-    """Write report.html, matches.png, distances.png and run.json, the run's main numbers.
+def make_matches(findings: MatchFindings) -> dict[str, bytes]:
+    """Make report.html, matches.png, distances.png and run.json, the run's main numbers.
 
     Returns
     -------
-    The files in that order. ``folder`` is created if it is missing; files of these names are replaced.
+    The content of each file, by name, in that order.
     """
     drawn = html.draw(PICTURES, findings)
-    contents = {
+    return {
         "report.html": render_matches(findings, drawn).encode(),
         "matches.png": figure.to_png(drawn["map"]),
         "distances.png": figure.to_png(drawn["distances"]),
         "run.json": summary.to_json(summarise(findings)),
     }
-    return html.write_files(folder, contents)
 
 
 def summarise(findings: MatchFindings) -> dict[str, Any]:

@@ -7,7 +7,6 @@ come the same bytes. Whatever comes from the data is escaped.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from matplotlib.figure import Figure
 
@@ -76,21 +75,20 @@ def render(findings: Findings, drawn: Mapping[str, Figure] | None = None) -> str
     )
 
 
-def write_report(findings: Findings, folder: Path) -> list[Path]:
-    """Write report.html, clusters.png, pair_count.png, cost.png and run.json, the run's main numbers.
+def make_report(findings: Findings) -> dict[str, bytes]:
+    """Make report.html, clusters.png, pair_count.png, cost.png and run.json, the run's main numbers.
 
     Returns
     -------
-    The files in that order. ``folder`` is created if it is missing; files of these names are replaced.
+    The content of each file, by name, in that order.
     """
     drawn = html.draw(PICTURES, findings)
     pictures = {"clusters.png": "map", "pair_count.png": "curve", "cost.png": "cost"}
-    contents = {
+    return {
         "report.html": render(findings, drawn).encode(),
         **{name: figure.to_png(drawn[picture]) for name, picture in pictures.items()},
         "run.json": summary.to_json(summary.summarise(findings)),
     }
-    return html.write_files(folder, contents)
 
 
 def _list_key_numbers(findings: Findings) -> list[tuple[str, str, str]]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 import uuid
-from collections.abc import Sequence
-from functools import partial
-from pathlib import Path
+from collections.abc import Mapping
 
 import pyarrow.fs as pafs
 
 from epsjoin.console import say
 from epsjoin.lake import uris
-from epsjoin.report.matches import write_matches
-from epsjoin.report.page import write_report
+from epsjoin.report.matches import make_matches
+from epsjoin.report.page import make_report
 from epsjoin.spark.job.job import Job
 from epsjoin.spark.report.gather import gather
 from epsjoin.spark.report.matches import gather_matches
@@ -31,42 +28,34 @@ def publish(job: Job) -> dict[str, float]:
     EpsjoinError
         The files cannot be written.
     """
-    write = (
-        partial(write_report, gather(job))
-        if job.lake.source.match is None
-        else partial(write_matches, gather_matches(job))
-    )
-    folder = f"{job.lake.location('reports')}/run={job.run}"
-    filesystem, path = uris.filesystem_of(folder)
-    with tempfile.TemporaryDirectory() as scratch:
-        with uris.writing(scratch):
-            written = write(Path(scratch))
-        with uris.writing(path):
-            _put(written, filesystem, path)
-        size = sum(file.stat().st_size for file in written)
-    for file in written:
-        say(f"report: {path}/{file.name}")
-    return {"files": len(written), "bytes": size}
+    files = make_report(gather(job)) if job.lake.source.match is None else make_matches(gather_matches(job))
+    filesystem, path = uris.filesystem_of(f"{job.lake.location('reports')}/run={job.run}")
+    with uris.writing(path):
+        _put(files, filesystem, path)
+    for name in files:
+        say(f"report: {path}/{name}")
+    return {"files": len(files), "bytes": sum(map(len, files.values()))}
 
 
-def _put(files: Sequence[Path], filesystem: pafs.FileSystem, folder: str) -> None:
-    """Put files into a folder; there each is the old one or the new one, never a part, as on a full disk."""
+def _put(files: Mapping[str, bytes], filesystem: pafs.FileSystem, folder: str) -> None:
+    """Put files into a folder; there each is the old one or the new one, never a part, as on a full disk.
+
+    Parameters
+    ----------
+    files : the content of each, by name.
+    """
     filesystem.create_dir(folder, recursive=True)
     # an object store shows an object once it is whole
     is_local = isinstance(filesystem, pafs.LocalFileSystem)
     aside = f"{folder}/.{uuid.uuid4().hex}" if is_local else folder
     filesystem.create_dir(aside)
     try:
-        for file in files:
-            pafs.copy_files(
-                str(file),
-                f"{aside}/{file.name}",
-                source_filesystem=pafs.LocalFileSystem(),
-                destination_filesystem=filesystem,
-            )
+        for name, content in files.items():
+            with filesystem.open_output_stream(f"{aside}/{name}") as stream:
+                stream.write(content)
         if is_local:
-            for file in files:
-                filesystem.move(f"{aside}/{file.name}", f"{folder}/{file.name}")
+            for name in files:
+                filesystem.move(f"{aside}/{name}", f"{folder}/{name}")
     finally:
         if is_local:
             filesystem.delete_dir(aside)
