@@ -5,16 +5,24 @@ For the jobs' environment. ``bin/airflow housekeeping`` calls it.
 
 from __future__ import annotations
 
-import argparse
-import os
-import re
 import signal
 import sys
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
-from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
+INTERRUPTED = 128 + signal.SIGINT
+"""Exit code after Ctrl-C, as shells have it."""
+
+try:
+    import argparse
+    import os
+    import re
+    from pathlib import Path
+    from urllib.parse import unquote, urlsplit
+
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError, TableNotFoundError
+except KeyboardInterrupt:  # the imports take a moment
+    print("vacuum: interrupted; nothing was begun", file=sys.stderr)
+    raise SystemExit(INTERRUPTED) from None
 
 MIN_DAYS = 7
 """Delta's own minimum."""
@@ -112,7 +120,7 @@ if __name__ == "__main__":
         main()
     except KeyboardInterrupt:
         print("vacuum: interrupted; the same command goes on", file=sys.stderr)
-        raise SystemExit(128 + signal.SIGINT) from None
+        raise SystemExit(INTERRUPTED) from None
     except BrokenPipeError:  # its reader has seen enough, as head has
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())  # or Python's last flush would complain

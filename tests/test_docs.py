@@ -195,6 +195,14 @@ def test_vacuum__touches_no_lake_but_the_one_that_it_is_given(is_uri: bool, tmp_
     assert f"{lake} has %20 in its path, where deltalake reads ' ', and might vacuum another" in done.stderr
 
 
+def test_vacuum__that_is_interrupted_while_it_is_loaded_says_so(tmp_path: Path) -> None:
+    (tmp_path / "deltalake.py").write_text("raise KeyboardInterrupt")
+    command = [sys.executable, str(REPO / "bin" / "vacuum.py"), str(tmp_path), "7"]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "vacuum: interrupted; nothing was begun\n")
+
+
 def test_vacuum__whose_reader_has_seen_enough_ends_quietly(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "tiny" / "points", pa.table({"id": [1]}))
     read, write = os.pipe()

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from epsjoin.commands.cli import main
+import sys
+
+try:
+    from epsjoin.commands.cli import main
+except KeyboardInterrupt:  # the imports take a moment
+    print("epsjoin: interrupted", file=sys.stderr)
+    raise SystemExit(130) from None  # errors.INTERRUPTED, whose import may be what was interrupted
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import signal
 import subprocess
@@ -227,6 +228,22 @@ def test_a_command_that_is_killed__deletes_its_temporary_files(tmp_path: Path, n
         signal.signal(number, before)
     assert (done.returncode, done.stdout, done.stderr) == (128 + number, "", "")
     assert not list(tmp_path.iterdir())
+
+
+def test_python_m_epsjoin__that_is_interrupted_while_it_is_loaded_says_so(tmp_path: Path) -> None:
+    (tmp_path / "_interrupting.py").write_text(
+        "import runpy, sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'epsjoin.commands.doctor':\n"
+        "            raise KeyboardInterrupt\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+        "runpy.run_module('epsjoin', run_name='__main__')\n"
+    )
+    command = [sys.executable, str(tmp_path / "_interrupting.py")]
+    environment = {**os.environ, "PYTHONPATH": str(REPO / "jobs")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (130, "epsjoin: interrupted\n")
 
 
 def test_a_command__leaves_handlers_of_signals_as_they_were(capsys: pytest.CaptureFixture[str]) -> None:
