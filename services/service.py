@@ -19,14 +19,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shlex
+import signal
 import socket
 import subprocess
 import sys
 import time
 import urllib.request
 from collections.abc import Iterable, Iterator, MutableMapping
+from contextlib import suppress
 from pathlib import Path
 from urllib.error import URLError
 from urllib.parse import urlsplit
@@ -49,6 +52,9 @@ stored connections, the keys that sign sessions and tokens, and the secret that 
 
 ADMIN_PASSWORD = "EPSJOIN_ADMIN_PASSWORD"  # noqa: S105  # a name
 """The variable with the password of ``admin``, which is written to Airflow's file of passwords."""
+
+IDLE_WORKER = re.compile(rb"airflow worker -- LocalExecutor.*: <idle>")
+"""How Airflow's LocalExecutor calls a worker that has no task."""
 
 DAEMON = {
     "SPARK_CONF_DIR": str(REPOSITORY / "conf" / "cluster"),
@@ -285,6 +291,34 @@ def wait_for_api_server(environment: MutableMapping[str, str]) -> None:
         time.sleep(1)
 
 
+def read_process(pid: int) -> dict[str, str]:
+    """Read what ``/proc`` says of a process, nothing if it has ended; number and beginning are its alone."""
+    try:
+        # the name, in brackets, may hold spaces and brackets, and any bytes: the kernel cuts it after 15
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return {}
+    fields = text.rpartition(")")[2].split()
+    return {"state": fields[0], "parent": fields[1], "session": fields[3], "began": fields[19]}
+
+
+def end_idle_workers() -> None:
+    """End what a killed scheduler has left in this session and will never work again.
+
+    Its workers that are at work finish; one that is idle waits for a task that nobody can give it any more.
+    """
+    own = str(os.getsid(0))
+    for folder in Path("/proc").glob("[0-9]*"):
+        found = read_process(int(folder.name))
+        # the parent of a worker whose scheduler lives is in the session, too
+        if found.get("session") != own or read_process(int(found["parent"])).get("session") == own:
+            continue
+        with suppress(OSError):  # it has ended by now
+            if IDLE_WORKER.match((folder / "cmdline").read_bytes()):
+                print(f"service: ends the idle worker {folder.name} of a killed scheduler", flush=True)
+                os.kill(int(folder.name), signal.SIGKILL)
+
+
 def main(arguments: list[str]) -> int:
     """Become the service; return only after a refusal or a question about health."""
     environment = add_settings(os.environ.items())
@@ -305,6 +339,7 @@ def main(arguments: list[str]) -> int:
         print(f"service: {refusal}", file=sys.stderr)
         return 1
     if name == "scheduler":
+        end_idle_workers()
         wait_for_api_server(environment)
     os.umask(0o077 if name.startswith("spark-") else 0o027)
     return os.execve(command[0], command, environment)  # noqa: S606  # the project's own scripts

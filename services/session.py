@@ -8,19 +8,10 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from service import read_process
+
 GRACE = 10
 """How many seconds a process has to end by itself before it is killed."""
-
-
-def read_process(pid: int) -> dict[str, str]:
-    """Read what ``/proc`` says of a process, nothing if it has ended; number and beginning are its alone."""
-    try:
-        # the name, in brackets, may hold spaces and brackets, and any bytes: the kernel cuts it after 15
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="ascii", errors="replace")
-    except OSError:
-        return {}
-    fields = text.rpartition(")")[2].split()
-    return {"state": fields[0], "session": fields[3], "began": fields[19]}
 
 
 class Session:
@@ -38,11 +29,22 @@ class Session:
         """Write the file of a leader that has just started."""
         self.file.write_text(f"{leader} {read_process(leader)['began']}\n")
 
-    def find_processes(self) -> list[int]:
-        """List the processes that have not ended; the leader may have."""
+    def _read(self) -> tuple[str, str]:
         try:
             leader, began = self.file.read_text().split()
         except (OSError, ValueError):
+            return "0", ""
+        return leader, began
+
+    @property
+    def leader(self) -> int:
+        """Number of the leader, which may have ended; 0 where there is no session."""
+        return int(self._read()[0])
+
+    def find_processes(self) -> list[int]:
+        """List the processes that have not ended; the leader may have."""
+        leader, began = self._read()
+        if not began:
             return []
         everyone = {int(path.name): read_process(int(path.name)) for path in Path("/proc").glob("[0-9]*")}
         if everyone.get(int(leader), {}).get("began", began) != began:

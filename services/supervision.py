@@ -11,13 +11,17 @@ from pathlib import Path
 from typing import Any
 from xmlrpc.client import Fault, ServerProxy
 
-from service import REPOSITORY, Refusal
-from session import GRACE, Session, read_process
+from service import REPOSITORY, Refusal, read_process
+from session import GRACE, Session
 
 
 def _has_died_unseen(info: Mapping[str, Any]) -> bool:
     """Whether a service runs by what supervisord knows, and its process has ended."""
     return info["statename"] == "RUNNING" and read_process(info["pid"]).get("state", "Z") == "Z"
+
+
+class BeingStopped(Refusal):
+    """The services are being stopped, by another command or by one that was interrupted."""
 
 
 class Supervisor:
@@ -52,7 +56,7 @@ class Supervisor:
         except OSError:
             return None
         except Fault:
-            raise Refusal("the services are being stopped; say it again when they are down") from None
+            raise BeingStopped("the services are being stopped; say it again when they are down") from None
         return procedures
 
     def list_states(self) -> dict[str, str]:
@@ -130,12 +134,17 @@ class Supervisor:
 
     def stop(self) -> None:
         """Stop all services, those last that are first in the order of their start, and supervisord."""
-        if procedures := self.connect():
-            pid = procedures.getPID()
-            procedures.shutdown()
-            end = time.monotonic() + (len(self.groups) + 1) * GRACE
-            while pid in self.session.find_processes() and time.monotonic() < end:
-                time.sleep(0.1)
+        is_ending = True
+        try:
+            if procedures := self.connect():
+                procedures.shutdown()
+            else:
+                is_ending = False
+        except (BeingStopped, Fault):  # of the latter: since the line above
+            print("services: they are being stopped already; this waits until they are down", flush=True)
+        end = time.monotonic() + (len(self.groups) + 1) * GRACE
+        while is_ending and self.session.leader in self.session.find_processes() and time.monotonic() < end:
+            time.sleep(0.1)
         self.end_left_processes()
 
     def end_left_processes(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import socket
 import stat
 import subprocess
@@ -13,6 +14,7 @@ import threading
 from configparser import ConfigParser
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 
@@ -20,7 +22,7 @@ import service
 import services
 import session
 from service import AIRFLOW, CLUSTER, SECRETS, Refusal
-from supervision import Supervisor
+from supervision import BeingStopped, Supervisor
 from tests.deployment.environment import ALL_SECRETS, DOCKER, REPO, await_
 
 
@@ -252,8 +254,76 @@ def test_session__ends_every_process_whatever_it_does_with_a_signal(
             leader.kill()
     assert len(here.find_processes()) == 1, "found without its leader, too"
     here.end()
-    assert not [pid for pid in left if session.read_process(pid).get("state", "Z") != "Z"]
+    assert not [pid for pid in left if service.read_process(pid).get("state", "Z") != "Z"]
     assert not here.file.exists()
+
+
+def test_services__down_beside_another_one_waits_until_they_are_down(
+    here: services.Services, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As after a down that was interrupted: supervisord is still at work, and answers nothing."""
+
+    def stopping(_: Supervisor) -> None:
+        raise BeingStopped("the services are being stopped")
+
+    monkeypatch.setattr(Supervisor, "connect", stopping)
+    with subprocess.Popen(["sleep", "60"], start_new_session=True) as supervisord:
+        here.supervisor.session.begin(supervisord.pid)
+        looked = Mock(side_effect=here.supervisor.session.find_processes)
+
+        def find() -> list[int]:
+            if looked.call_count == 2:
+                supervisord.kill()
+                supervisord.wait()
+            return list(looked())
+
+        monkeypatch.setattr(here.supervisor.session, "find_processes", find)
+        monkeypatch.setattr(here.supervisor.session, "end", lambda: ended.append(supervisord.poll()))
+        ended: list[int | None] = []
+        here.stop_all()
+    assert ended == [-signal.SIGKILL], "nothing is killed while supervisord stops the services"
+    assert capsys.readouterr().out == (
+        "services: they are being stopped already; this waits until they are down\nservices: down\n"
+    )
+
+
+LEFT = """
+import os, subprocess, sys, time
+sys.path.insert(0, sys.argv[1])
+import service
+
+def worker(does, is_orphan):
+    name = f"airflow worker -- LocalExecutor: {does}"
+    command = ["bash", "-c", 'exec -a "$0" sleep 60', name]
+    if not is_orphan:
+        return subprocess.Popen(command).pid
+    started = 'bash -c \\'exec -a "$0" sleep 60\\' "$0" > /dev/null & echo $!'
+    return int(subprocess.check_output(["bash", "-c", started, name]))
+
+def lives(pid):
+    return service.read_process(pid).get("state", "Z") != "Z"
+
+workers = [worker("<idle>", True), worker("navaids.ingest", True), worker("<idle>", False)]
+while any(b"LocalExecutor" != open(f"/proc/{pid}/cmdline", "rb").read()[18:31] for pid in workers):
+    time.sleep(0.01)
+service.end_idle_workers()
+while lives(workers[0]):
+    time.sleep(0.01)
+print(*map(lives, workers))
+for pid in workers[1:]:
+    os.kill(pid, 9)
+"""
+
+
+def test_scheduler__ends_the_idle_workers_of_one_that_was_killed() -> None:
+    """Not those that are at work, nor those whose scheduler lives."""
+    command = [sys.executable, "-c", LEFT, str(REPO / "services")]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=60, start_new_session=True
+    )
+    told, lives = done.stdout.splitlines()
+    assert re.fullmatch(r"service: ends the idle worker \d+ of a killed scheduler", told)
+    assert lives == "False True True"
 
 
 def test_session__looks_past_a_process_whose_name_is_no_text(tmp_path: Path) -> None:
