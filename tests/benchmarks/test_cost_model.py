@@ -226,9 +226,8 @@ def test_merge_passes__by_hand():
 
 def test_io_cost__by_hand():
     half = np.array([0.5, 0.5])
-    assert (
-        io_cost("gess", [6, 6], 8) == 24
-    )  # in memory, and yet a run is written and read: the sort's last merge
+    # in memory, and yet a run is written and read: the sort's last merge
+    assert io_cost("gess", [6, 6], 8) == 24
     assert io_cost("gess", [90, 90], 10) == 2 * 180  # 9 runs, merged at once
     assert io_cost("gess", [90, 90], 10, omega=1.01) == pytest.approx(2 * 1.01 * 180 * 2)  # 9.09 runs
     assert io_cost("msj", [18, 2], 10, half) == 4 * 20  # level files of 9 pages

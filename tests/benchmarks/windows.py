@@ -100,10 +100,12 @@ def table_6_2(n_rows: int) -> tuple[list[str], bool]:
             holds &= is_so and is_least
             rows.append(
                 [
-                    count(n_values), law, *(count(number) for number in found.values()),
+                    count(n_values),
+                    law,
+                    *(count(number) for number in found.values()),
                     *("holds" if each else "holds not" for each in (is_so, is_least)),
                 ]
-            )  # fmt: skip
+            )
     return table(["values", "drawn", *found, "L > T", "G least"], rows), holds
 
 
@@ -130,11 +132,14 @@ def table_6_3(n_rows: int) -> tuple[list[str], bool]:
             holds &= is_so and stale <= n_values
             rows.append(
                 [
-                    count(n_values), law, *(f"{number / n_rows:.2f}" for number in followed),
-                    "holds" if is_so else "holds not", count(stale),
+                    count(n_values),
+                    law,
+                    *(f"{number / n_rows:.2f}" for number in followed),
+                    "holds" if is_so else "holds not",
+                    count(stale),
                     "holds" if stale <= n_values else "holds not",
                 ]
-            )  # fmt: skip
+            )
     head = ["values", "drawn", "ring", "AUX", "BW", "DB", "ring > AUX > BW > DB"]
     return table([*head, "rows of DB that have left", "at most one per value"], rows), holds
 
@@ -159,10 +164,14 @@ def rolling_join(n_rows: int, rounds: int) -> list[str]:
         pushed, joined = statistics.median(by_push), statistics.median(anew)
         rows.append(
             [
-                str(n_dimensions), count(work["candidates"]), count(whole["candidates"]),
-                seconds(pushed), seconds(joined), f"{joined / pushed:.1f}",
+                str(n_dimensions),
+                count(work["candidates"]),
+                count(whole["candidates"]),
+                seconds(pushed),
+                seconds(joined),
+                f"{joined / pushed:.1f}",
             ]
-        )  # fmt: skip
+        )
     head = ["dimensions", "candidates of a push", "anew", "push, s", "anew, s", "times faster"]
     return table(head, rows)
 

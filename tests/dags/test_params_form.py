@@ -55,9 +55,8 @@ LISTS = ([], ["lost"], ["lost", "keys"], ["lost", "lost"], ["order"], "lost", [1
 def test_params__take_exactly_what_run_params_takes(name: str) -> None:
     def job_takes(value: Any) -> bool:
         try:
-            RunParams.from_json(
-                json.dumps({"cuts": "regular"} | {name: value})
-            )  # the others refuse k, rule, ...
+            # the others refuse k, rule, ...
+            RunParams.from_json(json.dumps({"cuts": "regular"} | {name: value}))
         except ArgumentError:
             return False
         return True

@@ -67,10 +67,8 @@ def test_progressive_join__reads_as_many_rows_first_as_the_wished_pairs_need():
         with progressive_join(*tables, on=Similarity(EPS), memory="8MB", first_pairs=wished) as found:
             assert len(next(found).pairs.left) == pytest.approx(wished, rel=0.35)
             assert found.counters["first_pair_rows"] < 0.3 * sum(map(len, tables))
-    for table, wished, rows in (
-        (POINTS, 10**6, 4064),
-        (iter([POINTS]), 1000, 63),
-    ):  # a run at most; no sample
+    # a run at most; no sample
+    for table, wished, rows in ((POINTS, 10**6, 4064), (iter([POINTS]), 1000, 63)):
         with progressive_join(table, on=Similarity(EPS), memory="2MB", first_pairs=wished) as found:
             next(found)
         assert rows <= found.counters["first_pair_rows"] <= 4.1 * rows

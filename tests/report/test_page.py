@@ -323,9 +323,16 @@ def test_page__compares_values_over_the_last_runs(example: Findings) -> None:
     row = {"value": "<b>TACAN</b>", "points": 7}
     moved = {**row, "value": "VOR", "fraction": 0.25, "fraction_before": 0.5}
     kinds = ValueChanges(
-        column="type", n_intervals=12, n_runs=3, n_values=4, new=[row], gone=[{**row, "value": "LORAN"}],
-        moved=[moved], n_new=1, n_gone=1,
-    )  # fmt: skip
+        column="type",
+        n_intervals=12,
+        n_runs=3,
+        n_values=4,
+        new=[row],
+        gone=[{**row, "value": "LORAN"}],
+        moved=[moved],
+        n_new=1,
+        n_gone=1,
+    )
     alone = dataclasses.replace(
         kinds, column="country", n_runs=1, new=[], gone=[], moved=[], n_new=0, n_gone=0
     )

@@ -46,9 +46,8 @@ def test_page__escapes_whatever_came_from_the_data(example: Findings) -> None:
     evil["params"] = {**evil["params"], EVIL: EVIL}
     evil["counters"] = {EVIL: {EVIL: 1.0}}
     evil["quarantine_reasons"] = {EVIL: 3}
-    evil["trends"] = [
-        {**row, "run": row["run"].removesuffix(EVIL + HIDDEN)} for row in evil["trends"]
-    ]  # a date
+    # a date
+    evil["trends"] = [{**row, "run": row["run"].removesuffix(EVIL + HIDDEN)} for row in evil["trends"]]
     evil["epsilon"] = {**evil["epsilon"], "exponent": None, "note": EVIL}
     found = page.render(dataclasses.replace(example, **evil))
     assert "<script" not in found.lower()

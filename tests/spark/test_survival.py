@@ -134,9 +134,8 @@ def test_chain__killed_before_any_commit_or_after_the_last_and_run_again_gives_t
     job = tiny(make_job, tmp_path, NEW)
     undisturbed = replace(job, lake=replace(job.lake, uri=(tmp_path / "undisturbed").as_uri()))
     for lake in (job.lake, undisturbed.lake):
-        transactions.commit(
-            lake, {Slice("job_metrics", job.run, also=(("job", "none"),)): []}
-        )  # a reader wants the table
+        # a reader wants the table
+        transactions.commit(lake, {Slice("job_metrics", job.run, also=(("job", "none"),)): []})
     for step, names in COMMITS.items():
         assert commits.run(step, undisturbed) == list(names)
         commits.run(step, tiny(make_job, tmp_path, OLD, bad_rows=3))

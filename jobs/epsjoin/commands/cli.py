@@ -50,9 +50,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             if sys.stdout is not None:  # as it is where it was closed
                 sys.stdout.flush()
     except BrokenPipeError:  # its reader has seen enough, as head has
-        os.dup2(
-            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # nor does Python's last flush complain
+        # nor does Python's last flush complain
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED_PIPE
 
 

@@ -117,38 +117,30 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("old", nargs="?", help="CSV, JSON lines (also .gz) or Parquet")
     parser.add_argument("new", nargs="?", help="the same; the formats may differ")
-    parser.add_argument(
-        "--key", action="append", default=[], metavar="COLUMN",
-        help="a key column, more than once for several; without one whole rows are compared",
-    )  # fmt: skip
-    parser.add_argument(
-        "--delimiter", metavar="SIGN",
-        help="what separates the fields of CSV files: ';', '|', tab (default: by header and first records)",
-    )  # fmt: skip
+    text = "a key column, more than once for several; without one whole rows are compared"
+    parser.add_argument("--key", action="append", default=[], metavar="COLUMN", help=text)
+    text = "what separates the fields of CSV files: ';', '|', tab (default: by header and first records)"
+    parser.add_argument("--delimiter", metavar="SIGN", help=text)
     add_lake(parser, has_run=False, instead_of_files=True)
     parser.add_argument("--from", metavar="RUN", help="with --lake: the earlier run, YYYY-MM-DD")
     parser.add_argument("--to", metavar="RUN", help="with --lake: the later run")
     parser.add_argument(
         "--columns", nargs="+", metavar="COLUMN", help="compare only these (default: all that both have)"
     )
-    parser.add_argument(
-        "--near", nargs="+", metavar="EPS",
-        help="rows that went and came are one row with another key if they are the nearest within EPS; or "
-        "criteria: COLUMN=EPS of numbers or texts (0 to 1), LATITUDE,LONGITUDE=KM of a place",
-    )  # fmt: skip
-    parser.add_argument(
-        "--near-columns", nargs="+", metavar="COLUMN",
-        help="the coordinates for --near (default: all columns of numbers)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--tolerance", nargs="+", action="extend", default=[], metavar="COLUMN=NUMBER",
-        help="numbers of this column that differ by no more are no update",
-    )  # fmt: skip
-    parser.add_argument(
-        "--method", choices=METHODS, default="auto",
-        help="how rows find their partners; all are exact but window, which takes a row whose partner comes "
-        "too late for deleted and inserted (default: %(default)s)",
-    )  # fmt: skip
+    text = (
+        "rows that went and came are one row with another key if they are the nearest within EPS; or "
+        "criteria: COLUMN=EPS of numbers or texts (0 to 1), LATITUDE,LONGITUDE=KM of a place"
+    )
+    parser.add_argument("--near", nargs="+", metavar="EPS", help=text)
+    text = "the coordinates for --near (default: all columns of numbers)"
+    parser.add_argument("--near-columns", nargs="+", metavar="COLUMN", help=text)
+    text, form = "numbers of this column that differ by no more are no update", "COLUMN=NUMBER"
+    parser.add_argument("--tolerance", nargs="+", action="extend", default=[], metavar=form, help=text)
+    text = (
+        "how rows find their partners; all are exact but window, which takes a row whose partner comes "
+        "too late for deleted and inserted (default: %(default)s)"
+    )
+    parser.add_argument("--method", choices=METHODS, default="auto", help=text)
     parser.add_argument(
         "--memory-mb", type=float, default=256, help="memory for rows, in 2^20 bytes (default: %(default)s)"
     )

@@ -220,9 +220,8 @@ def knn_join(
     if queries.reading.dimensions is not None:
         check_dimensions(left=queries.reading.dimensions, right=sample.shape[1])
     queries, points = (each.of_dimensions(sample.shape[1]) for each in (queries, points))
-    given = (
-        check_weights(chosen, sample.shape[1], weights) if len(sample) else None
-    )  # no rows have any number
+    # no rows have any number
+    given = check_weights(chosen, sample.shape[1], weights) if len(sample) else None
     if given is not None:
         chosen = weigh_metric(chosen, sample, given)
     read = Observation()

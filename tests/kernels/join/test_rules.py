@@ -152,9 +152,25 @@ def test_parse_split_rule__reads_what_a_person_writes(text, canonical, predicate
 
 @pytest.mark.parametrize(
     "text",
-    ["", "k", "k<=", "k<=1.5", "k<=True", "k<=-1", "3>=k", "1<=k<=3", "k==1", "rows<=3", "k<=1 and 1",
-     "f(k)<=1", "k<=1; k<=2", "not", "k<=level", "k<=1 and\0"],
-)  # fmt: skip
+    [
+        "",
+        "k",
+        "k<=",
+        "k<=1.5",
+        "k<=True",
+        "k<=-1",
+        "3>=k",
+        "1<=k<=3",
+        "k==1",
+        "rows<=3",
+        "k<=1 and 1",
+        "f(k)<=1",
+        "k<=1; k<=2",
+        "not",
+        "k<=level",
+        "k<=1 and\0",
+    ],
+)
 def test_parse_split_rule__says_what_it_reads(text):
     with pytest.raises(
         ArgumentError, match=re.escape("split rule must be comparisons of k, level or generation with")

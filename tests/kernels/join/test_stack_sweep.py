@@ -105,13 +105,21 @@ COIN = OwnRule(lambda level, crossed, rows, *_: (level + crossed + rows) % 3 != 
         ("GESS 2", "k<=2", lambda _level, crossed, *_: crossed <= 2, math.inf),
         ("GESS to 0", "level<=0", lambda level, _crossed, *_: level <= 0, math.inf),
         ("GESS 2 to 1", "k<=2 and level<=1", lambda level, crossed, *_: crossed <= 2 and level <= 1, 6),
-        ("and or not", "k<=2 and (level<=0 or not level<=1)",
-         lambda level, crossed, *_: crossed <= 2 and level != 1, math.inf),
-        ("generation", "k<=2 and generation<=1", lambda _level, crossed, _rows, generation:
-         crossed <= 2 and generation <= 1, math.inf),
+        (
+            "and or not",
+            "k<=2 and (level<=0 or not level<=1)",
+            lambda level, crossed, *_: crossed <= 2 and level != 1,
+            math.inf,
+        ),
+        (
+            "generation",
+            "k<=2 and generation<=1",
+            lambda _level, crossed, _rows, generation: crossed <= 2 and generation <= 1,
+            math.inf,
+        ),
         ("own", COIN, lambda level, crossed, rows, *_: (level + crossed + rows) % 3 != 0, 20),
     ],
-)  # fmt: skip
+)
 def test_stack_sweep__does_the_work_of_the_twin_for_any_rule(name, rule, same, budget, tables, decisions):
     points = np.random.default_rng(42).random((110, 3))
     side = None if tables == 1 else np.random.default_rng(43).integers(0, 2, 110).tolist()
@@ -225,9 +233,15 @@ def test_stack_sweep__reports_each_pair_once_for_any_rule_part_and_table(
         of_part = of_part[random.permutation(len(of_part))]
         row = coded.row[of_part]
         order, rows = stack_rows(
-            points[row], points[row], coded.codes[of_part], lower[row], upper[row], boundaries, part,
+            points[row],
+            points[row],
+            coded.codes[of_part],
+            lower[row],
+            upper[row],
+            boundaries,
+            part,
             None if side is None else side[row],
-        )  # fmt: skip
+        )
         pairs, counters = run(stack_sweep.stack_sweep, rows, eps, row[order], room)
         found += pairs
         compared += counters[stack_sweep.CANDIDATES]

@@ -31,9 +31,8 @@ def put_in_order(rows: Rows, order: Order, random: np.random.Generator) -> Rows:
         return rows
     if isinstance(order, Within):  # each row is delayed by at most c
         return rows[np.argsort(rows[:, 0] + random.uniform(0, order.c, len(rows)), kind="stable")]
-    if isinstance(
-        order, ReadAhead
-    ):  # blocks of c rows in any sequence: fewer than c above any row come before it
+    # blocks of c rows in any sequence: fewer than c above any row come before it
+    if isinstance(order, ReadAhead):
         blocks = [rows[first : first + order.c] for first in range(0, len(rows), order.c)]
         return np.concatenate([rows[:0], *(random.permutation(block) for block in blocks)])
     return random.permutation(rows)

@@ -117,9 +117,8 @@ def test_stream__refuses_what_it_cannot_do(make: Callable[[], object], message: 
 def test_push__after_which_too_many_pairs_would_wait_is_refused_and_takes_nothing() -> None:
     stream = BestmatchStream(eps=[1.0, 1.0], max_candidates=100)
     stream.push_left(np.ones((10, 2)))
-    with pytest.raises(
-        BudgetError, match="more than max_candidates = 100 candidates; about"
-    ):  # of the filter
+    # of the filter
+    with pytest.raises(BudgetError, match="more than max_candidates = 100 candidates; about"):
         stream.push_right(np.ones((11, 2)))
     stream.push_right(np.ones((6, 2)))
     with pytest.raises(BudgetError, match="110 pairs would wait, more than max_candidates = 100, .* Nothing"):

@@ -294,9 +294,8 @@ def test_hdbscan__keeps_points_at_one_place_together():
 def test_hdbscan__scores_what_lies_apart_by_what_it_lies_near():
     dense, loose = np.arange(10) / 100, 50.0 + np.arange(10)
     found = epsjoin.hdbscan(np.concatenate((dense, loose, [0.5, 58.5]))[:, None], 3, 1)
-    assert (
-        np.argmax(found.outlier_score) == 20
-    )  # half a unit from the dense ones; the other one is among the loose
+    # half a unit from the dense ones; the other one is among the loose
+    assert np.argmax(found.outlier_score) == 20
     assert found.outlier_score[20] == pytest.approx(1 - 0.01 / 0.41)
     assert found.outlier_score[21] == 0.0
 

@@ -60,9 +60,8 @@ def test_collect__of_row_numbers_takes_little_more_memory_than_its_result():
         tracemalloc.stop()
     assert len(pairs.left) == m
     assert (np.diff(pairs.left * n + pairs.right) >= 0).all()
-    assert (
-        peak < 1.25 * m * PAIR_BYTES
-    )  # 28 bytes for each pair while they are sorted, and a few for each row
+    # 28 bytes for each pair while they are sorted, and a few for each row
+    assert peak < 1.25 * m * PAIR_BYTES
 
 
 def test_collect__keeps_pairs_in_blocks_of_any_size(monkeypatch):

@@ -91,9 +91,8 @@ def test_iter_self_join__has_the_first_batch_early(many_pairs, n_jobs):
 def test_iter_self_join__keeps_few_batches(many_pairs, n_jobs, monkeypatch):
     monkeypatch.setattr(sweeping, "_CHUNK_ROWS", 200)  # a hundred chunks, of more than a batch each
     batch_rows = 20_000
-    rows = (
-        2 * (2 * 2 + 8) * 8 * len(many_pairs)
-    )  # about 2 d + 8 numbers per point; twice while they are sorted
+    # about 2 d + 8 numbers per point; twice while they are sorted
+    rows = 2 * (2 * 2 + 8) * 8 * len(many_pairs)
     # in the caller's hands, being filled, copied; ahead
     batches = (3 + 2 * sweeping.CHUNKS_AHEAD * n_jobs) * batch_rows * PAIR_BYTES
     for _ in iter_self_join(many_pairs[:1000], 0.09, n_jobs=n_jobs):

@@ -281,10 +281,8 @@ def test_draw_cluster_sizes__begins_a_class_at_its_first_size(example: Findings)
     )
     said = texts(charts.draw_cluster_sizes(edges))
     assert "3 clusters, 23 points\n3 clusters, 30 points" in said
-    assert re.findall(r"\d+–\d+", said)[::2] == [
-        "5–9",
-        "10–19",
-    ]  # each name stands twice, as tick left and right
+    # each name stands twice, as tick left and right
+    assert re.findall(r"\d+–\d+", said)[::2] == ["5–9", "10–19"]
 
 
 def test_draw_costs__shows_expected_and_measured(example: Findings) -> None:

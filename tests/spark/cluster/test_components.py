@@ -104,11 +104,11 @@ def test_join_forests__finds_what_can_be_reached(
 EXTREMES = [INT64.min, INT64.max, INT64.min + 1, INT64.max - 1, -1, 0]
 CHAINS = [*((i, i + 1) for i in range(20, 28)), *((i, i + 1) for i in range(40, 48))]
 EDGE_CASES = [
-    (13, 13), (-13, -13), (13, 13),  # loops alone
-    (INT64.max, INT64.max), *zip(EXTREMES[1:], EXTREMES, strict=False),
-    (12, 11), (11, 12), (12, 11), (11, 11),  # a pair, again and turned
-    *CHAINS, *((i + 100, j + 100) for i, j in CHAINS), (28, 48),  # two chains, and two with a last edge
-]  # fmt: skip
+    *[(13, 13), (-13, -13), (13, 13)],  # loops alone
+    *[(INT64.max, INT64.max), *zip(EXTREMES[1:], EXTREMES, strict=False)],
+    *[(12, 11), (11, 12), (12, 11), (11, 11)],  # a pair, again and turned
+    *[*CHAINS, *((i + 100, j + 100) for i, j in CHAINS), (28, 48)],  # two chains, and two with a last edge
+]
 
 
 @pytest.mark.parametrize("most", [7, 1_000])

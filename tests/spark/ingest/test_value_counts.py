@@ -66,9 +66,13 @@ def counted(job: Job, column: str) -> list[tuple[str | None, int]]:
 
 def test_ingest__counts_the_points_of_each_value(job: Job) -> None:
     lines = [
-        "1,1,VOR,10,2020-01-01,true,a", "2,1,VOR,9,2020-01-01,,b", "3,1,,9,,false,c", "3,1,,9,,false,c",
-        "4,n/a,NDB,9,,true,d", "5,1,\"ä, \"\"b\"\"\",,,true,e",
-    ]  # fmt: skip
+        "1,1,VOR,10,2020-01-01,true,a",
+        "2,1,VOR,9,2020-01-01,,b",
+        "3,1,,9,,false,c",
+        "3,1,,9,,false,c",
+        "4,n/a,NDB,9,,true,d",
+        '5,1,"ä, ""b""",,,true,e',
+    ]
     (job.project / "2023-06-01.csv").write_text(HEADER + "\n".join(lines) + "\n", encoding="utf-8")
     relaxed = replace(job, lake=replace(job.lake, source=replace(job.lake.source, max_quarantine_share=0.9)))
     ingest.run(relaxed)
@@ -163,9 +167,12 @@ def test_types_of_frequencies__are_new_and_gone_in_the_report(make_job: JobMaker
     expected: dict[str, Any] = json.loads((DATA / "histories" / "expected_windows.json").read_text("utf-8"))
     columns = [key(), coordinate("x"), {"name": "type", "logicalType": "string", "windowed": True}]
     job = make_job(
-        columns, path="{date}.csv", interval="month", window_runs=expected["w"],
+        columns,
+        path="{date}.csv",
+        interval="month",
+        window_runs=expected["w"],
         guard=dict.fromkeys(("lost", "new", "updated", "moved", "keys")),
-    )  # fmt: skip
+    )
     runs: dict[str, list[str]] = {}
     path = DATA / "histories" / "airport_frequency_types.csv.gz"
     with gzip.open(path, "rt", encoding="utf-8", newline="") as lines:

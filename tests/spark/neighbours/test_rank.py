@@ -58,9 +58,8 @@ def rank_all(
     names = ["a", "b", "c"]
     of = points, LATTICE, clusters, stored, Scoring(EPS, get_metric("euclidean"), k, names)
     with ExitStack() as done:
-        ranked = rank_points(
-            *of, done, max_on_driver, cell_bytes=(8 * 3 + 16 * k) * 15
-        )  # some cells, if by Spark
+        # some cells, if by Spark
+        ranked = rank_points(*of, done, max_on_driver, cell_bytes=(8 * 3 + 16 * k) * 15)
         rows = [row.asDict() for row in to_frame(ranked).collect()]
     for row in rows:
         assert (row["degree"], row["is_noise"]) == (labels[row["id"]][2], labels[row["id"]][1] == "noise")

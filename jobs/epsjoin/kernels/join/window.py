@@ -203,9 +203,8 @@ def _take(rows: A, order: Ints, ranges: Ranges) -> A:
     taken = np.empty((len(order), *rows.shape[1:]), rows.dtype)
 
     def take(_: int, begin: int, end: int) -> None:
-        rows.take(
-            order[begin:end], axis=0, out=taken[begin:end], mode="clip"
-        )  # "raise" would copy them twice
+        # "raise" would copy them twice
+        rows.take(order[begin:end], axis=0, out=taken[begin:end], mode="clip")
 
     ranges(len(order), take)
     return cast("A", taken)

@@ -177,9 +177,8 @@ class Watermark:
             return values, self
         reach = self.order.reach
         known = values if self.last is None else np.concatenate((self.last, values))
-        bounds = np.full(
-            len(values), -math.inf
-        )  # of the first rows, with fewer before them, nothing is known
+        # of the first rows, with fewer before them, nothing is known
+        bounds = np.full(len(values), -math.inf)
         if len(known) >= reach:
             bounds[reach - 1 - len(known) :] = self.order.bounds(known)
         marks = np.maximum.accumulate(np.concatenate(([self.at], bounds)))

@@ -285,9 +285,8 @@ class _Search:
         step = max(_FEW_ROWS, _MAX_TERMS_AT_ONCE // self.points.size)  # each call copies all points once
         queries, points = read_only(self.queries), read_only(self.points)
         with Progress(self.options.progress, "k nearest") as shown:
-            for begin in range(
-                0, len(rows), step
-            ):  # between two calls, an interrupt from the keyboard is seen
+            # between two calls, an interrupt from the keyboard is seen
+            for begin in range(0, len(rows), step):
                 some = rows[begin : begin + step]
                 knn.scan_nearest(self.decision, queries, some, points, self.itself, self.lists)
                 shown.show((begin + len(some)) / len(rows))

@@ -145,9 +145,19 @@ def plan_blocks(
     block_rows = np.repeat((best.rows / best.buckets).ravel(), best.buckets.ravel())
     weights = block_rows[tasks].prod(axis=1) * between[cell_of[tasks[:, 0]], cell_of[tasks[:, 1]]]
     return BlockPlan(
-        metric, eps, space, best.cells, best.buckets, tasks, block_rows, row_bytes,
-        d * item_bytes, expected_pairs, weights / max(weights.sum(), 1e-300), product.survivors,
-    )  # fmt: skip
+        metric,
+        eps,
+        space,
+        best.cells,
+        best.buckets,
+        tasks,
+        block_rows,
+        row_bytes,
+        d * item_bytes,
+        expected_pairs,
+        weights / max(weights.sum(), 1e-300),
+        product.survivors,
+    )
 
 
 class Products(NamedTuple):

@@ -62,9 +62,8 @@ def choose_rule(embedded: Floats, space: Space, cuts: Cuts, n_rows: int) -> tupl
             if rows <= allowed_rows:
                 work = STACK_NS_PER_ROW * rows * scale + STACK_NS_PER_COMPARISON * compared * scale * scale
                 allowed.append((work, number))
-        if (
-            allowed or n_parts == 1
-        ):  # none: with this k there are always too many rows, under the first rule the fewest
+        # where none is allowed, there are always too many rows with this k, under the first rule the fewest
+        if allowed or n_parts == 1:
             return coded[min(allowed, default=(0.0, 0))[1]][0], n_parts
         n_parts //= 2
 

@@ -71,9 +71,8 @@ def draw_map(findings: Findings) -> Figure:
 
     named = [int(row["cluster_id"]) for row in findings.largest_clusters[: len(COLOURS)]]
     area = float(np.clip(6e4 / len(points), 1.5, 14))
-    as_image = (
-        len(points) > MAX_MARKS
-    )  # all layers or none: otherwise each layer would be an image of its own
+    # all layers or none: otherwise each layer would be an image of its own
+    as_image = len(points) > MAX_MARKS
     is_noise = ids == NOISE
     is_named = np.isin(ids, named)
     legend = [
