@@ -105,6 +105,37 @@ def test_add_a_data_set__its_commands_work_up_to_the_jobs(tmp_path: Path) -> Non
         assert word in written
 
 
+def step_of(section: str, name: str) -> list[str]:
+    """The cells of a step's row in a table of docs/benchmarks/around.md, as they stand there."""
+    (row,) = re.findall(rf"^\| {name} \| (.*) \|$", section, re.MULTILINE)
+    return [cell.strip() for cell in row.split("|")]
+
+
+def test_figures_of_around__are_quoted_as_its_command_wrote_them() -> None:
+    """Text that is written by hand stays as it was where a page is measured anew."""
+    page = (REPO / "docs" / "benchmarks" / "around.md").read_text(encoding="utf-8")
+    of_set = dict(re.findall(r"<!-- ([\w, ]+):begin -->\n(.*?)<!-- \1:end -->", page, re.DOTALL))
+    cpu = float(step_of(of_set["navaids"], "all steps")[1])
+    assert f"navaids`, which has six times as many records, take {cpu:.0f} s of CPU together" in " ".join(
+        ADD.read_text(encoding="utf-8").split()
+    )
+    scaling = (REPO / "docs" / "scaling.md").read_text(encoding="utf-8")
+    for name, points in (("cad16L", "1,300,000"), ("cad16L x 4", "5,200,000"), ("cad16L x 16", "20,800,000")):
+        said = " ".join(of_set[name].partition("Beyond their starts")[2].split())
+        (of_join,) = re.findall(r"`replicate` and `merge_join` ([\d.]+);", said)
+        (of_outliers,) = re.findall(
+            r"; `outliers` ([\d.]+) \(([\d.]+) of the join, ([\d.]+) µs a row\)", said
+        )
+        assert f"| {points} | {' | '.join([of_join, *of_outliers])} |" in scaling
+    steps = [step_of(of_set["cad16L x 16"], name)[:2] for name in ("outliers", "replicate", "merge_join")]
+    (wall, cpu), *joined = [[float(cell) for cell in step] for step in steps]
+    of_wall, of_cpu = wall / sum(step[0] for step in joined), cpu / sum(step[1] for step in joined)
+    whole = (
+        f"20.8 million points took {wall} s and {cpu} CPU s, {of_wall:.2f} and {of_cpu:.2f} of `replicate`"
+    )
+    assert whole in scaling
+
+
 def test_vacuum__deletes_what_is_old_and_no_row(
     tmp_path: Path,
 ) -> None:
