@@ -101,6 +101,9 @@ def test_a_command__says_that_the_folder_of_the_lake_is_not_there(
     assert cli.main(given) == 2
     assert capsys.readouterr().err == f"epsjoin {command}: --lake: there is no folder {tmp_path}/a b\n"
     assert list(tmp_path.iterdir()) == []
+    (tmp_path / "a b").write_text("no folder")
+    assert cli.main(given) == 2
+    assert capsys.readouterr().err == f"epsjoin {command}: --lake: {tmp_path}/a b is a file, not a folder\n"
 
 
 @pytest.mark.parametrize("command", ["estimate", "quarantine", "show"])

@@ -166,6 +166,8 @@ def test_clusters__of_an_unknown_name_says_where_names_are(
     )
     assert clusters(lake, "--name", "6") == 2
     assert "no run has a cluster of the name 6; without" in capsys.readouterr().err
+    assert clusters(lake, "--name", f"{2**63}") == 2
+    assert f"no run has a cluster of the name {2**63}; without" in capsys.readouterr().err
 
 
 def test_clusters__are_told_by_the_records_that_named_them(

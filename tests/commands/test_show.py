@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -127,6 +129,16 @@ def test_show__says_why_the_last_snapshot_was_refused(lake: Lake, capsys: pytest
     refusals.write(lake, "2022-05-01", sentence)
     assert show(lake, "2022-05-01") == 3
     assert f"epsjoin show: the snapshot of run 2022-05-01 was refused: {sentence}" in capsys.readouterr().err
+
+
+def test_show__of_a_lake_that_this_user_may_not_read_says_so(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    forbidden = Mock(get_file_info=Mock(side_effect=PermissionError(errno.EACCES, "Permission denied")))
+    monkeypatch.setattr(refusals, "_place", lambda *_: (forbidden, "/lake/refused.txt"))
+    assert show(lake) == 1
+    told = "/lake/refused.txt cannot be read ([Errno 13] Permission denied); let this user read it"
+    assert capsys.readouterr().err == f"epsjoin show: {told}\n"
 
 
 def test_show__of_a_date_that_begins_no_interval_names_the_nearest_runs(

@@ -73,8 +73,21 @@ def test_trend__of_distances_without_a_unit_keeps_its_columns(
     assert len(heads) == len(run)
 
 
+@pytest.mark.parametrize("place", [".", "nowhere/trend.png"])
+def test_trend__refuses_a_picture_that_cannot_be_written_before_it_reads_a_run(
+    lake: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    picture = tmp_path / place
+    of = ["--lake", lake.uri, "--dataset", "navaids"]
+    assert cli.main(["trend", *of, "--picture", str(picture)]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    told = f"--picture: {picture} cannot be written; name a file in a folder of this user's"
+    assert said.err == f"epsjoin trend: {told}\n"
+
+
 def test_trend__writes_the_picture_where_it_is_asked_to_and_nothing_into_the_lake(
-    lake: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    lake: Lake, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     picture = tmp_path / "mine.png"
     of = ["--lake", str(tmp_path / "lake"), "--dataset", "navaids"]
@@ -82,8 +95,13 @@ def test_trend__writes_the_picture_where_it_is_asked_to_and_nothing_into_the_lak
     assert capsys.readouterr().out.rstrip().endswith(f"picture     {picture}")
     assert np.ptp(imread(picture)) > 0.5
     assert not (tmp_path / "lake" / "navaids" / "reports").exists()
-    assert cli.main(["trend", *of, "--picture", str(tmp_path / "no" / "mine.png")]) == 1
-    assert "No such file or directory" in capsys.readouterr().err
+
+    def fill(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", fill)
+    assert cli.main(["trend", *of, "--picture", str(picture)]) == 1
+    assert f"{picture} cannot be written ([Errno 28] No space" in capsys.readouterr().err
 
 
 def test_trend__of_a_data_set_without_runs_says_so(

@@ -84,6 +84,20 @@ def test_read_contract__says_where_a_file_cannot_be_read(
         read_contract(file)
 
 
+def test_read_contract__of_a_file_that_this_user_may_not_read_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "wells.odcs.yaml"
+    file.touch()
+
+    def forbid(_: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", forbid)
+    with pytest.raises(ContractError, match=r"wells\.odcs\.yaml cannot be read .*; let this user read it$"):
+        read_contract(file)
+
+
 def test_read_contract__names_the_file_that_is_missing(tmp_path: Path) -> None:
     with pytest.raises(ContractError, match=r"no contract .*nothing\.odcs\.yaml; .* of that name$"):
         read_contract(tmp_path / "nothing.odcs.yaml")

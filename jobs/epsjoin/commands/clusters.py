@@ -129,6 +129,8 @@ def _count_run(lake: Lake, of: NamedRun) -> RunCounts:
 
 def _read_life(lake: Lake, of: NamedRun, name: int) -> Life:
     """Read the rows of a run that tell of one name."""
+    if not -(2**63) <= name < 2**63:  # no id is, so that no cluster has this name
+        return Life(of.run, [], [], [])
 
     def find(where: Slice, *columns: str) -> list[Row]:
         def is_wanted(batch: pa.RecordBatch) -> NDArray[np.bool_]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from pathlib import Path
@@ -16,7 +17,7 @@ from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from epsjoin.commands.runs import count_of_clusters, print_answer, read_each_run
 from epsjoin.console import counted, say
-from epsjoin.errors import UnfitTableError
+from epsjoin.errors import ArgumentError, UnfitTableError
 from epsjoin.lake import slices, uris
 from epsjoin.lake.arguments import add_lake, open_stored
 from epsjoin.lake.cluster_names import count_names
@@ -72,6 +73,9 @@ def main(argv: Sequence[str]) -> int:
         help=f"PNG to write (default: {PICTURE} in the folder of the data set's reports)",
     )
     arguments = parser.parse_args(argv)
+    picture: Path | None = arguments.picture
+    if picture is not None and (picture.is_dir() or not os.access(picture.parent, os.W_OK | os.X_OK)):
+        raise ArgumentError(f"--picture: {picture} cannot be written; name a file in a folder of this user's")
     lake = open_stored(arguments)
     title, unit = lake.source.title, lake.source.unit
     runs = read_runs(lake)
@@ -82,7 +86,7 @@ def main(argv: Sequence[str]) -> int:
             f"{arguments.dataset} has no finished run in {lake.location('')}; make some first"
         )
     print_answer(lake, counted(len(runs), "run"), describe(runs, unit))
-    place = _write(to_png(draw(runs, title, unit)), lake, arguments.picture)
+    place = _write(to_png(draw(runs, title, unit)), lake, picture)
     print(f"  picture     {place}\n")
     return 0
 

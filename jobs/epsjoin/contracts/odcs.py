@@ -98,7 +98,7 @@ def text_of(file: Path) -> str:
     Raises
     ------
     ContractError
-        No such file, or it is not UTF-8.
+        No such file, or this user may not read it, or it is not UTF-8.
     """
     if not file.is_file():
         there = sorted(each.name.removesuffix(".odcs.yaml") for each in file.parent.glob("*.odcs.yaml"))
@@ -106,7 +106,10 @@ def text_of(file: Path) -> str:
         raise ContractError(
             f"no contract {file}; a data set or table is described by a file of that name{known}"
         )
-    data = file.read_bytes()
+    try:
+        data = file.read_bytes()
+    except PermissionError as error:
+        raise ContractError(f"{file} cannot be read (permission denied); let this user read it") from error
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -66,13 +66,15 @@ def open_stored(arguments: argparse.Namespace) -> Lake:
     Raises
     ------
     ArgumentError
-        Its folder is not there, too.
+        Its folder is not there, or is a file, too.
     """
     lake = open_lake(arguments)
     if lake.uri.startswith("file:"):
         folder = uris.filesystem_of(lake.uri)[1]
         if not os.path.exists(folder) and _may_look(folder):  # noqa: PTH110  # of Path, it raises
             raise ArgumentError(f"--lake: there is no folder {folder}")
+        if os.path.isfile(folder):  # noqa: PTH113  # as above
+            raise ArgumentError(f"--lake: {folder} is a file, not a folder")
     return lake
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pyarrow.fs as pafs
 
+from epsjoin.errors import EpsjoinError, is_forbidden, to_one_line
 from epsjoin.lake import uris
 from epsjoin.lake.lake import Lake
 
@@ -25,12 +26,22 @@ def write(lake: Lake, run: str, sentence: str) -> None:
 
 
 def read(lake: Lake, run: str) -> str:
-    """Read why the run's last snapshot did not come in; empty if it did."""
+    """Read why the run's last snapshot did not come in; empty if it did.
+
+    Raises
+    ------
+    EpsjoinError
+        The folder of the reports, or the file, cannot be read.
+    """
     filesystem, path = _place(lake, run)
-    if not _is_there(filesystem, path):
-        return ""
-    with filesystem.open_input_stream(path) as file:
-        return str(file.read().decode())
+    try:
+        if not _is_there(filesystem, path):
+            return ""
+        with filesystem.open_input_stream(path) as file:
+            return str(file.read().decode())
+    except OSError as error:
+        remedy = "let this user read it" if is_forbidden(error) else "try again"
+        raise EpsjoinError(f"{path} cannot be read ({to_one_line(error)}); {remedy}") from error
 
 
 def clear(lake: Lake, run: str) -> None:
