@@ -97,7 +97,7 @@ def _read_pairs(pairs: StoredSlice, file: File, index: IdIndex) -> Iterator[Pair
 def _name_clusters(
     ids: NDArray[np.int64], labels: NDArray[np.int64], is_core: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """The id of the smallest core point of each cluster, by whose order clusters are numbered, then noise's."""
+    """The smallest core point's id of each cluster, by whose order clusters are numbered, then noise's."""
     cores = np.flatnonzero(is_core)
     first = cores[np.flatnonzero(np.diff(np.maximum.accumulate(labels[cores]), prepend=NOISE))]
     return np.append(ids[first], NOISE)  # the label of noise is the last place
