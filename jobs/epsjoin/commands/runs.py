@@ -14,7 +14,6 @@ from epsjoin.console import printable, say
 from epsjoin.errors import TableError, UnfitTableError
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.spark.report.sizes import count_clusters
 
 MAX_NAMES = 3
 """Maximum number of columns of text that are printed with an outlier."""
@@ -94,14 +93,6 @@ def first_rows(
         rows = pa.concat_tables([first.cast(batch.schema), pa.Table.from_batches([batch])])
         first = rows.take(pc.select_k_unstable(rows, limit, list(order)))
     return list(first.sort_by(list(order)).to_pylist())
-
-
-def count_of_clusters(lake: Lake, where: Slice) -> dict[str, Any]:
-    """Count points and clusters of a slice of ``clusters``, by role and by size; see ``count_clusters``."""
-    return count_clusters(
-        slices.count_rows(lake, where),
-        lambda columns, work: list(work(slices.stream_slice(lake, where, columns))),
-    )
 
 
 def texts_of(lake: Lake, of_points: Slice, ids: Sequence[int]) -> dict[int, str]:

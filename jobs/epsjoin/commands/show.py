@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow.compute as pc
 
 from epsjoin.commands.clusters import DEVIATES, describe_event, find_deviations, name_records
-from epsjoin.commands.runs import aligned, count_of_clusters, count_values, first_rows, print_answer, texts_of
+from epsjoin.commands.runs import aligned, count_values, first_rows, print_answer, texts_of
+from epsjoin.commands.sizes import count_of_clusters
 from epsjoin.console import counted
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import MissingSliceError, TableError, UnfitTableError

@@ -15,7 +15,8 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
-from epsjoin.commands.runs import count_of_clusters, print_answer, read_each_run
+from epsjoin.commands.runs import print_answer, read_each_run
+from epsjoin.commands.sizes import count_of_clusters
 from epsjoin.console import counted, say
 from epsjoin.errors import ArgumentError, UnfitTableError
 from epsjoin.lake import slices, uris
