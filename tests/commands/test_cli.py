@@ -186,6 +186,21 @@ def test_a_command_whose_output_nobody_reads_any_more__ends_in_silence(arguments
     assert done.returncode == 141
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
+@pytest.mark.parametrize("is_buffered", [True, False])
+def test_a_command_whose_output_meets_a_full_disk__says_so_in_one_line(is_buffered: bool) -> None:
+    code = "import sys; from epsjoin.commands import cli; sys.exit(cli.main(sys.argv[1:]))"
+    command = [sys.executable, *([] if is_buffered else ["-u"]), "-c", code, "--help"]
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, env=environment
+        )
+    why = "[Errno 28] No space left on device"
+    assert done.stderr == f"epsjoin: the output cannot be written ({why}); make room, and try again\n"
+    assert done.returncode == 1
+
+
 def test_a_command_without_an_output__does_its_work() -> None:
     code = "import sys; from epsjoin.commands import cli; sys.stdout = None; sys.exit(cli.main(['--help']))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

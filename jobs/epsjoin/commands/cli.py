@@ -50,9 +50,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             if sys.stdout is not None:  # as it is where it was closed
                 sys.stdout.flush()
     except BrokenPipeError:  # its reader has seen enough, as head has
-        # nor does Python's last flush complain
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return CLOSED_PIPE
+    except OSError as error:  # any other has been said where it came about
+        _drop_output()
+        print(f"epsjoin: the output cannot be written ({error}); make room, and try again", file=sys.stderr)
+        return 1
+
+
+def _drop_output() -> None:
+    """Let Python's last flush write to nowhere, which would complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextmanager
