@@ -156,6 +156,13 @@ def test_estimate__refuses_ten_billion_pairs_without_counting_them(
     )
 
 
+def test_estimate__of_one_row_says_one_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "one.csv").write_text("x,y\n1,2\n")
+    code, out, _ = ask(capsys, tmp_path / "one.csv", "--columns", "x,y", "--eps", 1)
+    assert code == 0
+    assert re.search(r"^  sample +1 row$", out, re.MULTILINE)
+
+
 def test_estimate__says_why_no_eps_fits(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = ask(capsys, SKIN, "--columns", "f0,f1,f2", "--eps", 0.1, "--max-pairs", 1000)
     assert code == 4

@@ -254,6 +254,7 @@ def parquet_of(text: bytes) -> bytes:
         ("a.csv", b"id,x\n1,2\n,3\n", "record 2 has no id"),
         ("a.csv", b"", "nothing in it"),
         ("a.csv", b"id,x\0y\n1,2\n", r"the name of the column 'x\\x00y' has a NUL"),
+        ("a.csv", "id,x\n1,2\n".encode("utf-16"), "it seems to be UTF-16 or UTF-32: store it as UTF-8$"),
         ("a.csv.gz", b"no gzip", "broken gzip|cannot be read"),
         ("a.jsonl", b'{"id": 1}\nnonsense\n', "line 2: "),
         ("a.jsonl", rb'{"id": "\ud800"}', r"a text has '\\ud800', half of a character; mend the record"),

@@ -90,7 +90,7 @@ def describe(forecast: Forecast, allowed_pairs: int) -> Iterator[tuple[str, str]
         yield "left out", f"{counted(forecast.rows_left_out, 'row')} more: a coordinate is missing"
     if forecast.rows_bad:
         yield "bad", f"{counted(forecast.rows_bad, 'row')} more, such as {forecast.first_bad}"
-    yield "sample", f"{words.count(forecast.sample_rows)} rows"
+    yield "sample", counted(forecast.sample_rows, "row")
     if forecast.exponent is None:
         yield "exponent", f"unknown: {forecast.note}"
     else:

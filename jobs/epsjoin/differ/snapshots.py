@@ -24,7 +24,7 @@ from epsjoin.source.csv_ import read_csv
 from epsjoin.source.guess_delimiter import choose_delimiter
 from epsjoin.source.json_ import read_json
 from epsjoin.source.records import format_of
-from epsjoin.source.untyped import FoundColumns
+from epsjoin.source.untyped import OTHER_ENCODING, FoundColumns
 
 BATCH_ROWS = 1 << 15
 """Number of rows of a file without blocks of its own that are read at a time."""
@@ -59,7 +59,7 @@ class Snapshot:
             if "\0" in name:
                 raise DataRefusedError(
                     f"{label}: the name of the column {name!r} has a NUL, at which Arrow ends it; give it "
-                    "another one"
+                    f"another one, or of a file of text: {OTHER_ENCODING}"
                 )
         self.label = label
         kinds = [without_views(field.type, pa.string(), pa.binary()) for field in schema]

@@ -50,6 +50,10 @@ class Block:
     read_again: Callable[[NDArray[np.int64]], Iterator[UntypedRecord]]
 
 
+OTHER_ENCODING = "it seems to be UTF-16 or UTF-32: store it as UTF-8"
+"""What is said of a file of text whose columns have names with NULs."""
+
+
 class FoundColumns:
     """The columns that a file has, as far as it has been read.
 
@@ -83,7 +87,7 @@ class FoundColumns:
         Or that the file has another encoding, in which every second byte of such names is 0.
         """
         if "\x00" in "".join(self.names):
-            return "; it seems to be UTF-16 or UTF-32: store it as UTF-8"
+            return f"; {OTHER_ENCODING}"
         return header.remedy(missing) if header else ""
 
     def require_all(self, source: SourceContract, header: Header | None = None) -> None:

@@ -142,6 +142,12 @@ def test_draft__gives_every_column_a_name_that_a_contract_can_have(tmp_path: Pat
             r"'spec' is left out: its values are objects, such as .*'x'.*; to compare .* metric: tree_edit",
         ),
         ("array.json", b"[\n{}]\n", DataRefusedError, "an array begins here; each line must be one object"),
+        (
+            "u16.csv",
+            "x,y\n1,2\n".encode("utf-16"),
+            DataRefusedError,
+            "it seems to be UTF-16 or UTF-32",
+        ),
         ("cut.csv", b"x,y\n1,2\n3", DataRefusedError, "the file ends within this record"),
         ("broken.parquet", b"PAR1", DataRefusedError, "not a Parquet file"),
         (

@@ -20,7 +20,7 @@ from epsjoin.source.delimiters import Header
 from epsjoin.source.draft.guess_column import ColumnValues, Guess
 from epsjoin.source.guess_delimiter import choose_delimiter
 from epsjoin.source.records import FORMATS, Record, key_id, open_records
-from epsjoin.source.untyped import FoundColumns
+from epsjoin.source.untyped import OTHER_ENCODING, FoundColumns
 
 MAX_ROWS = 100_000
 """Maximum number of records that are looked at; a file may have more."""
@@ -129,6 +129,8 @@ def _names_of(file: Path, source: SourceContract) -> list[str]:
         records = read(stream, str(file), replace(source, columns=()), found)
         for _ in islice(_bounded(records), MAX_ROWS if source.format == "json" else 1):
             pass
+    if source.format == "csv" and "\0" in "".join(found.names):
+        raise DataRefusedError(f"{file}: the names of its columns have NULs; {OTHER_ENCODING}")
     if source.format == "csv" and found.names and all(map(_is_number, found.names)):
         raise DataRefusedError(
             f"{file}: its first line holds nothing but numbers ({', '.join(found.names[:5])}), so it is no "
