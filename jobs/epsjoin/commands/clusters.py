@@ -99,7 +99,7 @@ def main(argv: Sequence[str]) -> int:
     lake = open_stored(arguments)
     name = arguments.name if arguments.key is None else find_id(lake.source, arguments.key)
     if name is None:
-        counts = _read_runs(lake, _count_run)
+        counts = read_runs(lake)
         n_runs, lines = len(counts), _list_clusters(lake, counts)
     else:
         lives = _read_runs(lake, partial(_read_life, name=name))
@@ -121,6 +121,17 @@ def _read_runs(lake: Lake, read: Callable[[Lake, NamedRun], T]) -> list[T]:
             f"{lake.source.name} has no named clusters in {lake.location('')}; run compare for a run first"
         )
     return found
+
+
+def read_runs(lake: Lake) -> list[RunCounts]:
+    """Count the clusters of every run and its events, the oldest run first.
+
+    Raises
+    ------
+    UnfitTableError
+        No run has named clusters, or the data set has none.
+    """
+    return _read_runs(lake, _count_run)
 
 
 def _count_run(lake: Lake, of: NamedRun) -> RunCounts:

@@ -18,6 +18,7 @@ from epsjoin.commands.clusters import find_deviations
 from epsjoin.errors import ArgumentError, EpsjoinError
 from epsjoin.findings import Comparison, Findings
 from epsjoin.lake import slices
+from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
 from epsjoin.lake.schemas import parse_ddl
 from epsjoin.report.page import render
@@ -143,7 +144,9 @@ def check_deviations(found: Findings, rows: Rows, job: Job, n_usual: int = 10**6
         )
         assert row["dimensions"] in words
     ids = [row["cluster_id"] for row in found.largest_clusters]
-    assert find_deviations(job.lake, RUN, ids) == [row["dimensions"] for row in found.largest_clusters]
+    assert find_deviations(Fingerprints(job.lake, RUN), ids) == [
+        row["dimensions"] for row in found.largest_clusters
+    ]
 
 
 def check_sampled_deviations(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
