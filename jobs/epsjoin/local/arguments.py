@@ -17,6 +17,7 @@ from epsjoin.kernels.ids import IdIndex, index_ids
 
 _NO_NUMBERS = (bool, np.timedelta64)
 """Types that Python or NumPy takes for integers; a duration would lose its unit."""
+_INTEGERS = (int, np.integer)
 MAX_COLUMNS = 1 << 32
 """Largest number of columns that a caller may ask for; of 2**60 NumPy makes not even an empty array."""
 MAX_BINS = 1 << 16
@@ -33,6 +34,8 @@ def as_array(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
     ArgumentError
         Some values are masked, or rows have different lengths.
     """
+    if type(values) is np.ndarray:
+        return values
     if isinstance(values, np.ma.MaskedArray) and np.any(values.mask):
         raise ArgumentError(
             f"{name} must have no masked values, not {np.count_nonzero(values.mask)}; "
@@ -124,7 +127,7 @@ def check_count(name: str, value: object, least: int = 1, most: float = _MAX_COU
     ArgumentError
         The value is not a whole number, or not in this range.
     """
-    if isinstance(value, _NO_NUMBERS) or not isinstance(value, (int, np.integer)) or value < least:
+    if isinstance(value, _NO_NUMBERS) or not isinstance(value, _INTEGERS) or value < least:
         raise ArgumentError(f"{name} must be a whole number, at least {least}, not {value!r}")
     if value > most:  # which may have more digits than Python prints
         raise ArgumentError(f"{name} must be a whole number of at most {most:,}, not a larger one")
@@ -201,6 +204,8 @@ def as_number(value: object) -> float:
     A bool is no number, nor is a duration; an array without dimensions is what it holds; an integer beyond
     float64 is infinite.
     """
+    if type(value) is float:
+        return value
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     if isinstance(value, _NO_NUMBERS) or not isinstance(value, (numbers.Real, Decimal)):
@@ -211,6 +216,17 @@ def as_number(value: object) -> float:
         return math.inf if value > 0 else -math.inf  # type: ignore[operator]  # every real number is
     except ValueError:  # of a signalling NaN
         return math.nan
+
+
+def is_one_number(value: npt.ArrayLike) -> bool:
+    """Whether a threshold is one for all dimensions, by its shape; what it is, is checked elsewhere.
+
+    Raises
+    ------
+    ArgumentError
+        See :func:`as_array`.
+    """
+    return isinstance(value, float) or as_array("eps", value).ndim == 0
 
 
 def index_distinct(ids: Ints, name: str = "ids") -> IdIndex:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats, Points
+from epsjoin.kernels.finite import are_finite
 from epsjoin.kernels.ranges import Ranges, in_one_range
 from epsjoin.local.arguments import as_array
 
@@ -50,8 +51,10 @@ def check_coordinates(name: str, points: npt.ArrayLike) -> Points:
     array = _as_numbers(name, points)
     if array.dtype != np.float32:
         return _as_float64(name, array)
-    _refuse_first(name, "must be finite", array, ~np.isfinite(array))
-    return np.ascontiguousarray(array, dtype=np.float32)
+    values = np.ascontiguousarray(array, dtype=np.float32)
+    if not are_finite(values):
+        _refuse_first(name, "must be finite", array, ~np.isfinite(array))
+    return values
 
 
 def check_dimensions(**tables: int) -> None:
@@ -82,6 +85,8 @@ def _as_numbers(name: str, points: npt.ArrayLike) -> npt.NDArray[Any]:
     array = as_array(name, points)
     if array.ndim != 2 or array.shape[1] == 0:
         raise ArgumentError(f"{name} must have the shape (n, d) with d at least 1, not {array.shape}")
+    if array.dtype == np.float64 and array is points:
+        return array
     array = unrounded(points, array)
     if array.dtype.kind == "O":
         array = _numbers_of(name, array)
@@ -118,17 +123,16 @@ def _as_float64(name: str, array: npt.NDArray[Any], ranges: Ranges = in_one_rang
     """Numbers as float64 in C order, all finite and none rounded."""
     values = np.ascontiguousarray(array, dtype=np.float64)
     if array.dtype.kind == "f":
-        if not all(ranges(len(values), lambda _, begin, end: _are_finite(values[begin:end]))):
+        is_finite = are_finite(values) if ranges is in_one_range else _are_finite_in(ranges, values)
+        if not is_finite:
             _refuse_first(name, "must be finite", array, ~np.isfinite(values))
     elif array.dtype.itemsize == 8:
         _refuse_first(name, "must be integers that float64 can hold", array, is_rounded(array, values))
     return values
 
 
-def _are_finite(values: Floats) -> bool:
-    """Whether all values are finite; some rows at once, so that what NumPy writes stays in the cache."""
-    step = max(1, _LOOKED_AT // values.shape[1])
-    return all(np.isfinite(values[at : at + step]).all() for at in range(0, len(values), step))
+def _are_finite_in(ranges: Ranges, values: Floats) -> bool:
+    return all(ranges(len(values), lambda _, begin, end: are_finite(values[begin:end])))
 
 
 def _numbers_of(name: str, array: npt.NDArray[Any]) -> Floats:

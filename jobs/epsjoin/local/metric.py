@@ -103,7 +103,7 @@ class Metric:
     @property
     def power(self) -> float:
         """Exponent of the differences whose sum is compared with the power of eps."""
-        return {"euclidean": 2.0, "minkowski": self.p}.get(self.name, 1.0)
+        return 2.0 if self.name == "euclidean" else self.p or 1.0
 
     @property
     def norm(self) -> int:
@@ -303,6 +303,8 @@ def get_metric(name: str | Metric, p: float | None = None) -> Metric:
     >>> get_metric("minkowski", p=3)
     Metric(name='minkowski', p=3.0)
     """
+    if p is None and isinstance(name, str) and name in _NAMED:
+        return _NAMED[name]
     if isinstance(name, Metric):
         if p is not None:
             raise ArgumentError(f"p belongs to the name of a metric, not to {name}")
@@ -319,3 +321,8 @@ def get_metric(name: str | Metric, p: float | None = None) -> Metric:
     if p is not None:
         raise ArgumentError(f"p belongs to minkowski only, not to {name}")
     return found
+
+
+_NAMED = {name: Metric(name) for name in METRICS if name != "minkowski"}
+_NAMED |= {alias: _NAMED[name] for alias, name in ALIASES.items()}
+"""The metrics that a name alone tells, by their names."""

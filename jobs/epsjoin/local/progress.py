@@ -34,11 +34,14 @@ class Progress:
     """
 
     def __init__(self, progress: ProgressArgument, name: str) -> None:
-        check_progress(progress)
-        self._call = progress if callable(progress) else None
-        self._bar = None
+        self._call = self._bar = None
         self._fraction = 0.0
-        if progress is True:
+        if progress is None or progress is False:
+            return
+        check_progress(progress)
+        if callable(progress):
+            self._call = progress
+        else:
             with needing_extra("progress=True"):
                 from tqdm import tqdm  # only for those who want to see it
             self._bar = tqdm(
@@ -58,6 +61,8 @@ class Progress:
 
     def show(self, fraction: float) -> None:
         """Show that this fraction of the work is done; a smaller one than before is ignored."""
+        if self._call is None and self._bar is None:
+            return
         fraction = min(float(fraction), 1.0)
         if not fraction > self._fraction:
             return

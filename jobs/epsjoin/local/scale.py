@@ -17,7 +17,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels import distances
 from epsjoin.kernels.arrays import Floats, Points
 from epsjoin.kernels.distances import Decision
-from epsjoin.local.arguments import as_array
+from epsjoin.local.arguments import as_array, is_one_number
 from epsjoin.local.metric import METRICS, Metric
 
 _REACH = 2.0**31
@@ -162,7 +162,7 @@ def scale_metric(
     ArgumentError
         eps or weights of a wrong shape or value, or for a metric that does not add up dimensions.
     """
-    is_one = np.ndim(as_array("eps", eps)) == 0
+    is_one = is_one_number(eps)
     if is_one and weights is None:
         return metric, metric.check_eps(eps)
     d = points.shape[1]
