@@ -108,6 +108,7 @@ def test_self_join__takes_a_view_with_steps_and_a_read_only_array():
             {"eps": [1.0, -1.0]},
             r"one per dimension \(2\), finite and above 0, not \[1.0, -1.0\]",
         ),
+        (np.zeros((2, 12)), {"eps": [[1.0], [1.0, 2.0]]}, "eps must have rows of one length"),
         ([[0.0, 0.0]], {"eps": [1.0, math.inf]}, r"one per dimension \(2\), finite and above 0"),
         (
             [[0.0, 0.0]],

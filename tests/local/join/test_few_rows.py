@@ -18,6 +18,7 @@ from epsjoin.local.join.row_pairs import row_pairs
 from epsjoin.local.metric import get_metric
 from epsjoin.local.neighbours.knn import knn_join
 from epsjoin.local.neighbours.within import degree
+from epsjoin.local.sweep.sweeping import UNREAD
 from oracles import examples
 from oracles import join as twin
 from tests.local.join.brute_force import SEEDS, assert_is_brute_force
@@ -62,6 +63,111 @@ def test_self_join__of_few_rows_is_brute_force(kind, n, d, metric, n_compared, s
         patch.setattr(few_rows, "_COMPARED_PAIRS", n_compared)
         patch.setattr(few_rows, "_COMPARED_PER_ROW", 0)
         assert_is_brute_force(points, eps, *metric)
+
+
+@examples(250)
+@given(
+    st.sampled_from(twin.KINDS),
+    st.integers(0, 40),
+    st.integers(0, 40),
+    st.integers(1, 9),
+    st.sampled_from(["euclidean", "manhattan", "chebyshev", MINKOWSKI]),
+    st.sampled_from([-1, 20_000]),  # all are put in order, or none
+    SEEDS,
+)
+def test_join__of_few_rows_is_brute_force(kind, n_left, n_right, d, metric, n_compared, seed):
+    points, eps = twin.awkward_points(kind, n_left + n_right, d, seed)
+    left, right = points[:n_left], points[n_left:]
+    name, p = ("minkowski", 3.0) if metric is MINKOWSKI else (metric, 0.0)
+    distances = twin.all_distances(left, right, name, p)
+    rows, columns = np.nonzero(distances <= eps)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(few_rows, "_COMPARED_PAIRS", n_compared)
+        patch.setattr(few_rows, "_COMPARED_PER_ROW", 0)
+        pairs = join(left, right, eps, metric)
+        counts = degree(left, eps, metric, right=right)
+        marked = join(left, right, eps, metric, how="semi")
+    assert pairs.left.tolist() == rows.tolist()
+    assert pairs.right.tolist() == columns.tolist()
+    np.testing.assert_allclose(pairs.distance, distances[rows, columns], rtol=1e-12, atol=0.0)
+    assert counts.tolist() == np.bincount(rows, minlength=n_left).tolist()
+    assert marked.left.tolist() == np.unique(rows).tolist()
+
+
+def as_read_only(points):
+    points = points.copy()
+    points.setflags(write=False)
+    return points
+
+
+KINDS_OF_ARRAYS = {
+    "float32": lambda points: points.astype(np.float32),
+    "int16": lambda points: points.astype(np.int16),
+    "objects": lambda points: points.astype(object),
+    "big-endian": lambda points: points.astype(">f8"),
+    "by columns": np.asfortranarray,
+    "with steps": lambda points: points.repeat(2, axis=0)[::2],
+    "read-only": as_read_only,
+    "list": np.ndarray.tolist,
+}
+
+
+def all_joins(one, two, eps, metric):
+    return (
+        self_join(one, eps, metric),
+        join(one, two, eps, metric),
+        join(one, None, eps, metric, how="semi"),
+        [degree(one, eps, metric)],
+        knn_join(one, two, 3, metric),
+        knn_join(None, two, 3, metric),
+    )
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_ARRAYS)
+@pytest.mark.parametrize("d", [2, 14])
+@pytest.mark.parametrize("n", [1, 2, 60])
+def test_joins__of_few_rows_of_any_kind_are_those_of_float64(kind, d, n):
+    random, convert = np.random.default_rng(n), KINDS_OF_ARRAYS[kind]
+    points, others = random.integers(1, 5, (n, d)) * 1.0, random.integers(1, 5, (9, d)) * 1.0
+    eps = 1.5 * d**0.5
+    for metric in ("euclidean", "cosine" if d > 2 else "haversine"):
+        reach = {"euclidean": eps, "cosine": 0.05, "haversine": 200.0}[metric]
+        wanted = all_joins(points, others, reach, metric)
+        for found, expected in zip(
+            all_joins(convert(points), convert(others), reach, metric), wanted, strict=True
+        ):
+            same(found, expected)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_joins__of_hardly_any_rows(n):
+    points, others = np.zeros((n, 3)), np.ones((2, 3))
+    assert np.transpose(self_join(points, 1.0)[:2]).tolist() == [[0, 1]][: n - 1 if n else 0]
+    for tables in ((points, others), (others, points)):
+        assert len(join(*tables, 1.7).left) == 0
+        assert len(join(*tables, 1.8).left) == 2 * n
+    assert degree(points, 1.0).tolist() == [n] * n
+    assert join(points, None, 1.0, how="semi").left.tolist() == [[], [], [0, 1]][n]
+    assert knn_join(points, others, 2).neighbour.tolist() == [[0, 1]] * n
+
+
+def test_joins__of_few_rows_count_nothing_where_nobody_reads_it():
+    points = np.random.default_rng(0).random((40, 2))
+    self_join(points, 0.1)
+    join(points, None, 0.1, how="semi")
+    degree(points, 0.1)
+    list(iter_join(points, points, 0.1))
+    assert UNREAD == {}
+
+
+def test_join_of_two__of_few_pairs_in_a_dozen_dimensions_plans_nothing(monkeypatch):
+    """Nor are float32 rows kept as they are, which products need, and the sweep of few rows does not."""
+    rows = np.random.default_rng(0).random((90, 14)).astype(np.float32)
+    expected = self_join(rows.tolist(), 0.9), join(rows.tolist(), rows[:5].tolist(), 0.9)
+    monkeypatch.setattr(by_product, "_choose", None)
+    for found, wanted in zip((self_join(rows, 0.9), join(rows, rows[:5], 0.9)), expected, strict=True):
+        same(found, wanted)
+    assert len(join(rows, None, 0.9, how="semi").left) > 0
 
 
 @pytest.mark.parametrize("n", [1, 150, 700])

@@ -195,7 +195,8 @@ def estimate(
 
 def _is_multiplied(tables: Tables, eps: float, metric: Metric) -> bool:
     """Whether a join of tables, of which these are samples, goes through products of blocks."""
-    if tables.left.shape[1] < MIN_DIMENSIONS or not has_products(metric) or are_few(tables):
+    d = tables.left.shape[1]
+    if d < MIN_DIMENSIONS or not has_products(metric) or are_few(tables.n_pairs, d):
         return False
     with one_thread():
         return isinstance(choose_way(tables, eps, metric), ProductPlan)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import closing
-from dataclasses import dataclass, replace
-from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,37 +40,51 @@ _SORTED_BATCH_ROWS = 1 << 14
 """Number of pairs in a batch that goes to be sorted: the cache holds it until it is packed."""
 
 
-@dataclass(frozen=True)
-class ArrayJoin:
+class ArrayJoin(NamedTuple):
     """A checked join; made by :meth:`of_one` and :meth:`of_two`.
 
     Parameters
     ----------
     points : (n, d) float64, as they came; of two tables, the left table's points and then the right table's.
-    ids : (n,) int64, the ids that pairs consist of; None: the row numbers of one table.
-    is_right : (n,) bool, whether a point is one of the right table; None for a self join.
+    ids : (n,) int64, of one table the ids that pairs consist of; None: the row numbers of each table.
     n_left : number of rows of the left table, or of the only one.
+    is_one : whether there is one table.
     metric : the metric of the distances, with the weights and with an eps per dimension.
     eps : threshold of the metric; 1 where there is one per dimension.
     cuts : how to split the join into parts; None for one part.
     options : all other options.
     projection : coordinates of the sweep of one part, where they have been chosen.
+    few_rows : all pairs in one call, where it has been found that rows are few.
     """
 
     points: Floats
     ids: Ints | None
-    is_right: Bools | None
     n_left: int
+    is_one: bool
     metric: Metric
     eps: float
     cuts: Cuts | None
     options: JoinOptions
     projection: Projection | None = None
+    few_rows: FewRows | None = None
 
     @property
     def n_right(self) -> int:
         """Rows of the right table."""
         return len(self.points) - self.n_left
+
+    def is_right(self) -> Bools | None:
+        """Whether each point is one of the right table; None for a self join."""
+        return None if self.is_one else np.arange(len(self.points)) >= self.n_left
+
+    def all_ids(self) -> Ints:
+        """The ids of all points."""
+        if self.ids is not None:
+            return self.ids
+        numbers = np.arange(len(self.points))
+        if not self.is_one:
+            numbers[self.n_left :] -= self.n_left
+        return numbers
 
     @classmethod
     def of_one(
@@ -89,7 +102,7 @@ class ArrayJoin:
         numbers = None if ids is None else check_ids(ids, len(values))
         metric, threshold = scale_metric(options.metric, values, eps, weights)
         metric.check(values, "points")
-        return cls(values, numbers, None, len(values), metric, threshold, cuts, options)
+        return cls(values, numbers, len(values), True, metric, threshold, cuts, options)
 
     @classmethod
     def of_two(
@@ -107,14 +120,12 @@ class ArrayJoin:
         first, second = check_points("left", left, ranges), check_points("right", right, ranges)
         check_dimensions(left=first.shape[1], right=second.shape[1])
         n_left = len(first)
-        numbers = np.concatenate((np.arange(n_left), np.arange(len(second))))
         both = np.concatenate((first, second))
         del first, second  # they may be copies
         metric, threshold = scale_metric(options.metric, both, eps, weights)
         metric.check(both[:n_left], "left")
         metric.check(both[n_left:], "right")
-        is_right = np.arange(len(both)) >= n_left
-        return cls(both, numbers, is_right, n_left, metric, threshold, cuts, options)
+        return cls(both, None, n_left, False, metric, threshold, cuts, options)
 
     def batches(self, name: str) -> Generator[Pairs, None, None]:
         """Find all pairs, batch by batch; closing the generator ends its threads.
@@ -140,54 +151,56 @@ class ArrayJoin:
         Few rows are joined in one call (:mod:`epsjoin.kernels.join.few_rows`). In few dimensions, Euclid's
         distance is swept row by row (:mod:`epsjoin.kernels.join.row_sweep`), which makes no batches.
         """
-        n = len(self.points)
-        n_rows = self.n_left, n if self.is_right is None else self.n_right
-        if self.cuts is not None:
-            few = replace(self.options, batch_rows=_SORTED_BATCH_ROWS)
-            return collect(replace(self, options=few).batches(name), n_rows, n_jobs=self.options.n_jobs)
-
-        def check(found: int) -> None:
-            self.options.check_limit(found, f"within eps = {self.eps:g}", self.expected_pairs)
-
-        few_rows = self.few_rows
+        few_rows = self.find_few_rows()
         if few_rows is not None:
             with Progress(self.options.progress, name):
                 pairs = few_rows.pairs()
-                check(len(pairs.left))
+                self._check_limit(len(pairs.left))
                 few_rows.count_work(self.options.counters, few_rows.compared, len(pairs.left))
                 return pairs
+        n, n_jobs = len(self.points), self.options.n_jobs
+        n_rows = self.n_left, n if self.is_one else self.n_right
+        sorted_later = self.options._replace(batch_rows=_SORTED_BATCH_ROWS)
+        if self.cuts is not None:
+            return collect(self._replace(options=sorted_later).batches(name), n_rows, n_jobs=n_jobs)
         if not is_row_by_row(self.metric, self.points.shape[1], n):
-            few = replace(self.options, batch_rows=_SORTED_BATCH_ROWS)
             with Progress(self.options.progress, name) as progress:
                 dtype = row_type(max(n_rows))  # what a window has is let go before pairs are sorted
-                blocks = window_blocks(*self._window(), dtype, few.for_sweep(), progress.show, check)
-            return Pairs(*sort_blocks(blocks, n_rows, n_jobs=self.options.n_jobs))
+                options = sorted_later.for_sweep()
+                blocks = window_blocks(*self._window(), dtype, options, progress.show, self._check_limit)
+            return Pairs(*sort_blocks(blocks, n_rows, n_jobs=n_jobs))
         embedded_eps = self.metric.embedded_eps(self.eps)
         projection = choose_coordinates(self.points, n, embedded_eps, self.metric.norm)
-        ranges = in_ranges(self.options.n_jobs)
-        rows = row_windows(self.points, self.points, embedded_eps, projection, self.is_right, ranges)
+        rows = row_windows(
+            self.points, self.points, embedded_eps, projection, self.is_right(), in_ranges(n_jobs)
+        )
         bound = self.metric.decision(self.eps).bound
         with Progress(self.options.progress, name) as progress:
-            options = self.options.for_sweep()
-            return RowSweep(rows, self.points, self.n_left, bound, options, progress.show, check).pairs()
+            of = rows, self.points, self.n_left, bound, self.options.for_sweep()
+            return RowSweep(*of, progress.show, self._check_limit).pairs()
 
-    @cached_property
-    def few_rows(self) -> FewRows | None:
-        """The join of all pairs in one call, where rows are few."""
-        return FewRows.of(self.points, self.n_left, self.is_right is None, self.eps, self.metric)
+    def find_few_rows(self) -> FewRows | None:
+        """The join of all pairs in one call, where rows are few and no cuts are given."""
+        if self.few_rows is not None or self.cuts is not None:
+            return self.few_rows
+        return FewRows.of(self.points, self.n_left, self.is_one, self.eps, self.metric)
+
+    def _check_limit(self, found: int) -> None:
+        if self.options.max_pairs is not None:
+            self.options.check_limit(found, f"within eps = {self.eps:g}", self.expected_pairs)
 
     def expected_pairs(self) -> float:
         """Estimate the number of pairs, for the message of a join that is refused."""
-        right = None if self.is_right is None else self.points[self.n_left :]
+        right = None if self.is_one else self.points[self.n_left :]
         return expected_pairs_of_tables(self.points[: self.n_left], right, self.eps, self.metric)
 
     def _join_whole(self, progress: Progress) -> Generator[Pairs, None, None]:
-        few_rows = self.few_rows
+        few_rows = self.find_few_rows()
         if few_rows is None:
             return sweep_window(*self._window(), self.options.for_sweep(), progress.show)
         pairs = few_rows.pairs()
         few_rows.count_work(self.options.counters, few_rows.compared, len(pairs.left))
-        if self.ids is not None and self.is_right is None:
+        if self.ids is not None:
             pairs = rename(pairs, self.ids)
         return cut_pairs(pairs, self.options.batch_rows)
 
@@ -202,12 +215,13 @@ class ArrayJoin:
             projection = choose_projection(embedded, n, eps, metric.norm, ranges=at_once).projection
         no_mask = np.empty(0, np.int64)
         ranges = in_ranges(self.options.n_jobs)
-        rows = window_rows(self.points, embedded, self.ids, no_mask, eps, projection, self.is_right, ranges)
+        ids = self.ids if self.is_one else self.all_ids()
+        rows = window_rows(self.points, embedded, ids, no_mask, eps, projection, self.is_right(), ranges)
         return rows, metric.decision(self.eps)
 
     def _join_parts(self, cuts: Cuts, progress: Progress) -> Generator[Pairs, None, None]:
         options, n = self.options, len(self.points)
-        all_ids = np.arange(n) if self.ids is None else self.ids
+        all_ids, all_right = self.all_ids(), self.is_right()
         sample = cuts.sample(n)
         plan = plan_join(self.points[sample], all_ids[sample], n, self.eps, self.metric, cuts)
         rows = replicate(self.points, all_ids, plan)
@@ -215,7 +229,7 @@ class ArrayJoin:
         for part in range(plan.n_parts):
             of_part = slice(ends[part], ends[part + 1])
             row, key = rows.row[of_part], rows.key[of_part]
-            is_right = None if self.is_right is None else self.is_right[row]
+            is_right = None if all_right is None else all_right[row]
             points, ids = self.points[row], all_ids[row]
             yield from join_part(points, ids, key, part, plan, *options.for_sweep(), is_right)
             progress.show(ends[part + 1] / max(1, len(rows.row)))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from epsjoin.kernels.join.projection import Projection
+from epsjoin.local.arguments import is_one_number
 from epsjoin.local.coordinates import check_coordinates, check_dimensions
 from epsjoin.local.join.array_join import ArrayJoin, check_ids
 from epsjoin.local.join.few_rows import MAX_ORDERED
@@ -33,7 +35,7 @@ def join_of_one(
     is_semi: bool = False,
 ) -> ArrayJoin | ProductJoin:
     """Check the arguments of a self join, and choose how it is done; a semi join compares all with all."""
-    if not _may_multiply(points, eps, weights, cuts, options.metric):
+    if not _may_multiply(points, points if is_semi else None, eps, weights, cuts, options.metric):
         return ArrayJoin.of_one(points, ids, eps, weights, cuts, options)
     values = check_coordinates("points", points)
     n, metric = len(values), options.metric
@@ -42,7 +44,7 @@ def join_of_one(
 
     def sweep(projection: Projection | None) -> ArrayJoin:
         rows, names = np.asarray(values, np.float64), None if ids is None else numbers
-        return ArrayJoin(rows, names, None, n, metric, threshold, None, options, projection)
+        return ArrayJoin(rows, names, n, True, metric, threshold, None, options, projection)
 
     def multiply(space: FilterSpace) -> ProductJoin:
         return ProductJoin(values, None, numbers, metric, threshold, options, space)
@@ -60,7 +62,7 @@ def join_of_two(
     options: JoinOptions,
 ) -> ArrayJoin | ProductJoin:
     """Check the arguments of a join of two tables, and choose how it is done."""
-    if not _may_multiply(left, eps, weights, cuts, options.metric):
+    if not _may_multiply(left, right, eps, weights, cuts, options.metric):
         return ArrayJoin.of_two(left, right, eps, weights, cuts, options)
     first, second = check_coordinates("left", left), check_coordinates("right", right)
     check_dimensions(left=first.shape[1], right=second.shape[1])
@@ -71,9 +73,7 @@ def join_of_two(
 
     def sweep(projection: Projection | None) -> ArrayJoin:
         both = np.concatenate((first, second), dtype=np.float64)
-        numbers = np.concatenate((np.arange(n_left), np.arange(len(second))))
-        is_right = np.arange(len(both)) >= n_left
-        return ArrayJoin(both, numbers, is_right, n_left, metric, threshold, None, options, projection)
+        return ArrayJoin(both, None, n_left, False, metric, threshold, None, options, projection)
 
     def multiply(space: FilterSpace) -> ProductJoin:
         return ProductJoin(first, second, np.arange(n_left), metric, threshold, options, space)
@@ -83,12 +83,23 @@ def join_of_two(
 
 
 def _may_multiply(
-    points: ArrayLike, eps: float | ArrayLike, weights: ArrayLike | None, cuts: Cuts | None, metric: Metric
+    left: ArrayLike,
+    right: ArrayLike | None,
+    eps: float | ArrayLike,
+    weights: ArrayLike | None,
+    cuts: Cuts | None,
+    metric: Metric,
 ) -> bool:
     """Whether a join may go through products by what its arguments are; wrong ones are refused later."""
-    shape: tuple[int, ...] = getattr(points, "shape", ())
-    is_wide = len(shape) == 2 and shape[1] >= MIN_DIMENSIONS
-    return is_wide and cuts is None and weights is None and np.ndim(eps) == 0 and has_products(metric)
+    shape: tuple[int, ...] = getattr(left, "shape", ())
+    of_right: tuple[int, ...] = getattr(right, "shape", ())
+    if len(shape) != 2 or shape[1] < MIN_DIMENSIONS or cuts is not None or weights is not None:
+        return False
+    if right is None:
+        n_pairs = shape[0] * (shape[0] - 1) / 2.0
+    else:
+        n_pairs = shape[0] * of_right[0] if of_right else math.inf  # of a list it is seen later
+    return is_one_number(eps) and has_products(metric) and not are_few(n_pairs, shape[1])
 
 
 def _choose(
@@ -105,12 +116,13 @@ def _choose(
     sweep, multiply : make the join of these tables, from coordinates and from the filter rows.
     """
     d = tables.left.shape[1]
-    if are_few(tables):
+    if are_few(tables.n_pairs, d):
         return sweep(None)
     if d < MANY_DIMENSIONS and tables.n_rows <= MAX_ORDERED:  # of more, nothing is copied in vain
         swept = sweep(None)
-        if swept.few_rows is not None:
-            return swept
+        few_rows = swept.find_few_rows()
+        if few_rows is not None:
+            return swept._replace(few_rows=few_rows)
     with one_thread():
         chosen = choose_way(tables, eps, options.metric, in_ranges(options.n_jobs, are_long=True))
     return multiply(chosen.space) if isinstance(chosen, ProductPlan) else sweep(chosen.projection)

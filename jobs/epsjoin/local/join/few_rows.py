@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
+from epsjoin.kernels.accelerate import plain
 from epsjoin.kernels.arrays import Bools, Floats, Ints
-from epsjoin.kernels.distances import BY_AXIS, CHEBYSHEV, EUCLIDEAN, MANHATTAN, Decision
+from epsjoin.kernels.distances import BY_AXIS, CHEBYSHEV, EUCLIDEAN, MANHATTAN
 from epsjoin.kernels.join.few_rows import (
-    Line,
-    Near,
+    Tables,
     Windows,
+    choose_axis,
     count_few,
-    count_near,
     find_windows,
     join_few,
     mark_few,
@@ -31,31 +31,17 @@ _COMPARED_PAIRS, _COMPARED_PER_ROW = 20_000, 32
 """Number of pairs of rows, in all and for each row, up to which all are compared: that takes no order."""
 _DENSE = 0.5
 """Fraction of all pairs that are compared from which on all are: they need not be sorted then."""
-_SAMPLED = np.arange(64) * 2_654_435_761
-"""Numbers, modulo that of all, of rows that show which axis tells most of them apart. By a prime: rows of one
-kind may come at any regular distance."""
 _METRIC_OF = {SQUARES: EUCLIDEAN, SUM: MANHATTAN, MAXIMUM: CHEBYSHEV}
 """Metrics that sum differences as the norms of embedded coordinates do."""
+_NO_ROWS = np.empty(0, np.int64)
+_ALL = plain(Windows(_NO_ROWS, _NO_ROWS, _NO_ROWS, _NO_ROWS))
+"""Each query is compared with all points."""
 
 
-class FewRows(NamedTuple):
-    """A join of few rows that is ready to run; made by :meth:`of`.
+class FewRows(Tables):
+    """A join of few rows that is ready to run; made by :meth:`of`."""
 
-    Parameters
-    ----------
-    decision, near, queries, points, windows, is_one, is_left : see
-        :func:`epsjoin.kernels.join.few_rows.join_few`.
-    compared : number of rows in all windows.
-    """
-
-    decision: Decision
-    near: Near
-    queries: Line
-    points: Line
-    windows: Windows
-    is_one: bool
-    is_left: bool
-    compared: int
+    __slots__ = ()
 
     @classmethod
     def of(
@@ -89,66 +75,63 @@ class FewRows(NamedTuple):
         if n_pairs * work > _MAX_WORK and (n > MAX_ORDERED or not is_ordered):
             return None
         decision, embedded = metric.decision(eps), points
-        near = Near(decision.metric, decision.bound)
-        if decision.metric not in BY_AXIS:
-            embedded, near = metric.embed(points), Near(_METRIC_OF[metric.norm], metric.embedded_bound(eps))
+        near_metric, near_bound = decision.metric, decision.bound
+        if near_metric not in BY_AXIS:
+            embedded = metric.embed(points)
+            near_metric, near_bound = _METRIC_OF[metric.norm], metric.embedded_bound(eps)
         is_left = is_one or of_left or n_left <= n - n_left
-        left, right = slice(0, n_left), slice(0 if is_one else n_left, n)
-        first, second = (left, right) if is_left else (right, left)
+        sides = 0, n, 0, n
+        if not is_one:
+            sides = (0, n_left, n_left, n - n_left) if is_left else (n_left, n - n_left, 0, n_left)
         is_ahead = is_one and not both_ways
+        n_compared = n * (n - 1) // 2 if is_ahead else sides[1] * sides[3]
+        near = plain(decision), near_metric, near_bound, points, embedded
+        found = cls(*near, *sides, is_one, is_left, is_ahead, _ALL, n_compared)
         if is_ordered:
-            reach = metric.embedded_eps(eps)
-            place = embedded[:, _choose_axis(embedded, reach)]
-            # pairs are sorted afterwards, but which partner is met first must not depend on the machine
-            kind: Literal["stable", "quicksort"] = "stable" if both_ways else "quicksort"
-            of_first, of_second = (np.argsort(place[each], kind=kind) for each in (first, second))
-            along = place[first][of_first], place[second][of_second]
-            windows, compared = find_windows(*along, reach, is_ahead)
-            is_dense = compared >= _DENSE * n_pairs and n_pairs * work <= _MAX_WORK
-            is_ordered = both_ways or of_left or not is_dense
-        if not is_ordered:
-            of_first, of_second = (np.arange(each.stop - each.start) for each in (first, second))
-            begin = of_first + 1 if is_ahead else np.zeros(len(of_first), np.int64)
-            windows = Windows(begin, np.full(len(begin), len(of_second)))
-            compared = n * (n - 1) // 2 if is_ahead else len(of_first) * len(of_second)
-        if compared * work > _MAX_WORK:
-            return None
-        queries = Line(points[first], embedded[first], of_first)
-        others = queries if is_one else Line(points[second], embedded[second], of_second)
-        return cls(decision, near, queries, others, windows, is_one, is_left, compared)
+            in_order = found._in_order(metric.embedded_eps(eps), stable=both_ways)
+            is_dense = in_order.compared >= _DENSE * n_pairs and n_pairs * work <= _MAX_WORK
+            found = found if is_dense and not (both_ways or of_left) else in_order
+        return found if found.compared * work <= _MAX_WORK else None
+
+    def _in_order(self, eps: float, *, stable: bool) -> FewRows:
+        """Put queries and points in the order of the axis that tells most of them apart.
+
+        Parameters
+        ----------
+        eps : threshold of embedded coordinates.
+        stable : whether equal places stay in the order of their numbers: pairs are sorted afterwards, but
+            which partner is met first must not depend on the machine.
+        """
+        axis = choose_axis(self.embedded, eps)
+        place = self.embedded[:, axis]
+        kind: Literal["stable", "quicksort"] = "stable" if stable else "quicksort"
+        queries = points = place[self.first_query : self.first_query + self.n_queries].argsort(kind=kind)
+        if not self.is_one:
+            points = place[self.first_point : self.first_point + self.n_points].argsort(kind=kind)
+        begin, end, compared = find_windows(plain(self), axis, queries, points, eps)
+        return self._replace(windows=plain(Windows(queries, points, begin, end)), compared=compared)
 
     def pairs(self) -> Pairs:
         """Find all pairs, sorted by both rows."""
-        left, right, distance = join_few(*self._tables, self.is_one, self.is_left)
-        return Pairs(left, right, distance)
+        return Pairs(*join_few(plain(self)))
 
     def degrees(self) -> Ints:
         """Count the partners of each left row, which is a query."""
-        return count_few(*self._tables, self.is_one)
+        return count_few(plain(self))
 
     def mark(self) -> tuple[Bools, int]:
         """Tell which left rows have a partner, and how many rows were compared for that."""
-        marked = np.zeros(len(self.queries.order), np.bool_)
-        return marked, mark_few(*self._tables, self.is_one, marked)
-
-    @property
-    def _tables(self) -> tuple[Decision, Near, Line, Line, Windows]:
-        return self.decision, self.near, self.queries, self.points, self.windows
+        marked = np.zeros(self.n_queries, np.bool_)
+        return marked, mark_few(plain(self), marked)
 
     def count_work(self, counters: Counters, compared: int, n_pairs: int) -> None:
         """Add the work to counters."""
-        n_rows = len(self.queries.order) + (0 if self.is_one else len(self.points.order))
         add_counts(
             counters,
-            rows=n_rows,
+            rows=len(self.points),
             carried_rows=0,
             candidates=compared,
             distance_computations=compared,
             largest_stack=0,
             pairs=n_pairs,
         )
-
-
-def _choose_axis(embedded: Floats, eps: float) -> int:
-    """The axis on which the fewest pairs of a sample are within eps."""
-    return int(np.argmin(count_near(embedded[_SAMPLED % len(embedded)], eps)))

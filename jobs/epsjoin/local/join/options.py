@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from epsjoin.errors import BudgetError
 from epsjoin.local.arguments import check_count
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.progress import ProgressArgument, check_progress
-from epsjoin.local.sweep.sweeping import Counters, SweepOptions, check_counters, check_n_jobs
+from epsjoin.local.sweep.sweeping import UNREAD, Counters, SweepOptions, check_counters, check_n_jobs
 
 BATCH_ROWS = 1 << 18
 """Default maximum number of pairs in one batch."""
 
 
-@dataclass(frozen=True)
-class JoinOptions:
+class JoinOptions(NamedTuple):
     """Checked options of a join; made by :meth:`of`.
 
     Parameters
@@ -61,7 +60,7 @@ class JoinOptions:
             check_n_jobs(n_jobs),
             max_pairs,
             progress,
-            check_counters(counters),
+            UNREAD if counters is None else check_counters(counters),
             check_count("batch_rows", batch_rows),
         )
 

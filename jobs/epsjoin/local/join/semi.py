@@ -37,7 +37,7 @@ def mark_partners(join: ArrayJoin | ProductJoin, name: str) -> Bools:
 
 def _mark_by_sweep(join: ArrayJoin, progress: Progress) -> Bools:
     marked = np.zeros(join.n_left, np.bool_)
-    is_self = join.is_right is None
+    is_self = join.is_one
     if not join.n_left or not (is_self or join.n_right):
         return marked
     if join.cuts is not None:
@@ -49,7 +49,7 @@ def _mark_by_sweep(join: ArrayJoin, progress: Progress) -> Bools:
         marked, compared = few_rows.mark()
         few_rows.count_work(join.options.counters, compared, int(marked.sum()))
         return marked
-    everything = join.points, np.arange(len(join.points)), join.is_right
+    everything = join.points, np.arange(len(join.points)), join.is_right()
     sweep = join.eps, join.metric, join.options.for_sweep()
     found = find_partners(
         *everything, *sweep, is_self=is_self, projection=join.projection, show=progress.show
@@ -59,7 +59,7 @@ def _mark_by_sweep(join: ArrayJoin, progress: Progress) -> Bools:
 
 
 def _mark_by_parts(join: ArrayJoin, cuts: Cuts, marked: Bools, progress: Progress) -> None:
-    n, is_self = len(join.points), join.is_right is None
+    n, is_self = len(join.points), join.is_one
     ids, sample = np.arange(n), cuts.sample(n)
     plan = plan_join(join.points[sample], sample, n, join.eps, join.metric, cuts)
     first_right = 0 if is_self else join.n_left

@@ -10,7 +10,6 @@ placed end.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -30,7 +29,7 @@ from epsjoin.local.metric import Metric
 from epsjoin.local.plan.projection import choose_projection
 from epsjoin.local.scale import scale_metric
 from epsjoin.local.sweep.pairs import Pairs, check_pair_columns, collect
-from epsjoin.local.sweep.sweeping import Counters, sweep_window
+from epsjoin.local.sweep.sweeping import Counters, add_counts, sweep_window
 
 
 class Points(NamedTuple):
@@ -111,7 +110,7 @@ def update_join(
         check_dimensions(before=old.points.shape[1], now=new.points.shape[1])
     metric, threshold = scale_metric(options.metric, new.points, eps, weights)
     metric.check(new.points, "now")
-    options = replace(options, metric=metric)
+    options = options._replace(metric=metric)
     index = index_distinct(old.ids, "ids_before")
     known = _check_known_pairs(pairs, index, threshold)
     index_distinct(new.ids, "ids_now")
@@ -119,10 +118,12 @@ def update_join(
     placed, stayed = Points(new.points[is_placed], new.ids[is_placed]), (new, ~is_placed)
     is_kept = keep_pairs(index, is_gone, known.left, known.right)
     kept = Pairs(known.left[is_kept], known.right[is_kept], known.distance[is_kept])
-    counts = options.counters
-    for name, count in (("kept_pairs", len(kept.left)), ("dropped_pairs", len(is_kept) - len(kept.left))):
-        counts[name] = counts.get(name, 0) + count
-    counts["placed"] = counts.get("placed", 0) + len(placed.ids)
+    add_counts(
+        options.counters,
+        kept_pairs=len(kept.left),
+        dropped_pairs=len(is_kept) - len(kept.left),
+        placed=len(placed.ids),
+    )
 
     near = f"within eps = {threshold:g}"
 
@@ -233,7 +234,7 @@ def join_placed(placed: Points, eps: float, options: JoinOptions) -> Iterator[Pa
     """Yield the pairs of two placed points, the smaller id at the left."""
     n = len(placed.ids)
     if n:
-        join = ArrayJoin(placed.points, placed.ids, None, n, options.metric, eps, None, options)
+        join = ArrayJoin(placed.points, placed.ids, n, True, options.metric, eps, None, options)
         yield from join.batches("update_join")
 
 

@@ -66,10 +66,9 @@ class Tables(NamedTuple):
         return float(self.n_left) * self.n_right
 
 
-def are_few(tables: Tables) -> bool:
-    """Whether rows are compared sooner than a way is planned."""
-    n_terms: float = tables.n_pairs * tables.left.shape[1]
-    return n_terms < _MIN_TERMS
+def are_few(n_pairs: float, d: int) -> bool:
+    """Whether so many pairs of rows are compared sooner than a way is planned."""
+    return n_pairs * d < _MIN_TERMS
 
 
 def choose_way(

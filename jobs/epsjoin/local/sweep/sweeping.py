@@ -47,8 +47,18 @@ many pairs it found."""
 Counters = dict[str, int]
 
 
+class _Unread(Counters):
+    """Counters that nobody reads: nothing is added."""
+
+
+UNREAD: Counters = _Unread()
+"""Those of a join whose caller gives none."""
+
+
 def add_counts(counters: Counters, **values: int) -> None:
     """Add to counters; the largest stack keeps its maximum."""
+    if counters is UNREAD:
+        return
     for name, value in values.items():
         if name == "largest_stack":
             counters[name] = max(counters.get(name, 0), value)
@@ -75,7 +85,7 @@ def check_n_jobs(n_jobs: object) -> int:
     ArgumentError
         Not one of these, and not a whole number of at least 1.
     """
-    if n_jobs is None:
+    if n_jobs is None or (type(n_jobs) is int and n_jobs == 1):
         return 1
     if isinstance(n_jobs, (int, np.integer)) and n_jobs == -1:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

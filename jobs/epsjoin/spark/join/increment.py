@@ -207,13 +207,13 @@ class _Tasks:
                 report.counters["rows"] += len(ids)
                 yield Points(values, ids), rows_of(index, ids) < 0
 
-        joined = join_with(placed, points(), near, self.eps, replace(self.options, counters=counts))
+        joined = join_with(placed, points(), near, self.eps, self.options._replace(counters=counts))
         yield from self._write(_counted(joined, report, counts), report)
 
     def join_placed(self) -> Iterator[pa.RecordBatch]:
         """Join the placed points with one another."""
         report, counts = tasks.TaskReport(), dict[str, int]()
-        joined = join_placed(self._placed(), self.eps, replace(self.options, counters=counts))
+        joined = join_placed(self._placed(), self.eps, self.options._replace(counters=counts))
         yield from self._write(_counted(joined, report, counts), report)
 
     def _placed(self) -> Points:
