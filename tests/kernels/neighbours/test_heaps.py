@@ -15,6 +15,7 @@ from epsjoin.kernels.neighbours.heaps import (
     keep_one,
     order_heap,
     sort_nearest,
+    sort_nearest_in_rows,
 )
 from oracles import examples
 from tests.kernels.columns import columns
@@ -53,6 +54,25 @@ def test_keep_nearest__keeps_the_k_smallest_by_distance_then_id(entries, k):
 def test_keep_nearest__takes_entries_in_rising_and_falling_order(order):
     entries = [(0, other, float(other)) for other in range(500)][::order]
     assert nearest_by_kernel(entries, 40, 1) == [[(float(other), other) for other in range(40)]]
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 40])
+def test_sort_nearest_in_rows__puts_heaps_in_order_and_keeps_those_of_other_rows_apart(k):
+    random = np.random.default_rng(k)
+    ids, distances = np.empty((6, k), np.int64), np.empty((6, k))
+    expected = []
+    for row in range(6):
+        entries = list(zip(random.integers(0, 3, 50) / 2, random.permutation(50).tolist(), strict=True))
+        if row == 0:
+            entries.sort(reverse=True)  # leaves a list in order, which is a heap, too
+        size = 0
+        for distance, other in entries:
+            size = keep_one(ids[row], distances[row], 0, k, size, other, distance)
+        expected.append(sorted(entries)[:k])
+    sort_nearest_in_rows(ids, distances)
+    assert [
+        list(zip(*each, strict=True)) for each in zip(distances.tolist(), ids.tolist(), strict=True)
+    ] == expected
 
 
 @examples(300)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epsjoin.kernels.accelerate import read_only
+from epsjoin.kernels.accelerate import plain, read_only
 from epsjoin.kernels.distances import CHEBYSHEV, EUCLIDEAN, MANHATTAN, MINKOWSKI, make_decision
 from epsjoin.kernels.neighbours.heaps import NearestLists, sort_nearest
 from epsjoin.kernels.neighbours.knn import BLOCK, count_within, find_surplus, scan_nearest
@@ -27,8 +27,8 @@ def test_scan_nearest__keeps_the_k_nearest_other_rows_the_smallest_row_first(met
     k, rows = 4, np.array([3, 0])
     sizes = np.zeros(n, np.int64)
     ids, distances = np.full((n, k), -1), np.full((n, k), -1.0)
-    decision = make_decision(metric, 3.0, np.inf)
-    scan_nearest(decision, points, rows, points, np.arange(n), NearestLists(sizes, ids, distances))
+    decision, lists = make_decision(metric, 3.0, np.inf), NearestLists(sizes, ids, distances)
+    scan_nearest(plain(decision), points, rows, points, np.arange(n), plain(lists))
     expected = all_distances(metric, points, points).round(9)
     for row in rows:
         order = [i for i in np.lexsort((np.arange(n), expected[row])) if i != row][:k]

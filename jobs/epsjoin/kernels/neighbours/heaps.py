@@ -213,21 +213,39 @@ def sort_nearest(starts: Ints, nearest_id: Ints, nearest_distance: Floats) -> No
     O(n log k), in place (heapsort); O(n) where the heaps are in order, the farthest entry first.
     """
     for i in range(starts.size - 1):
-        low = starts[i]
-        end = starts[i + 1]
-        if _is_in_order(nearest_id[low:end], nearest_distance[low:end]):
-            for place in range((end - low) // 2):
-                _swap(nearest_id, nearest_distance, low + place, end - 1 - place)
-            continue
-        for last in range(end - low - 1, 0, -1):
-            _swap(nearest_id, nearest_distance, low, low + last)
-            _sink(nearest_id, nearest_distance, low, last, 0)
+        _sort_heap(nearest_id, nearest_distance, starts[i], starts[i + 1])
 
 
 @njit
-def _is_in_order(ids: Ints, distances: Floats) -> bool:
+def sort_nearest_in_rows(ids: Ints, distances: Floats) -> None:
+    """Sort full heaps as :func:`sort_nearest`, where all lists have the same room.
+
+    Parameters
+    ----------
+    ids, distances : (n_rows, k) and contiguous, every list full; modified.
+    """
+    k = ids.shape[1]
+    flat_ids, flat_distances = ids.reshape(-1), distances.reshape(-1)
+    for low in range(0, ids.size, k):
+        _sort_heap(flat_ids, flat_distances, low, low + k)
+
+
+@njit
+def _sort_heap(ids: Ints, distances: Floats, low: int, end: int) -> None:
+    """Put the entries of a full heap in order, the nearest first."""
+    if _is_in_order(ids, distances, low, end):
+        for place in range((end - low) // 2):
+            _swap(ids, distances, low + place, end - 1 - place)
+        return
+    for last in range(end - low - 1, 0, -1):
+        _swap(ids, distances, low, low + last)
+        _sink(ids, distances, low, last, 0)
+
+
+@njit_inner
+def _is_in_order(ids: Ints, distances: Floats, low: int, end: int) -> bool:
     """Whether each entry of a list is farther than the next one."""
-    for place in range(1, ids.size):
+    for place in range(low + 1, end):
         if distances[place - 1] < distances[place] or (
             distances[place - 1] == distances[place] and ids[place - 1] < ids[place]
         ):

@@ -8,6 +8,9 @@ from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.axis_sums import sum_axes
 from epsjoin.kernels.distances import BY_AXIS, EUCLIDEAN, Decision, decide
+from epsjoin.kernels.join.lanes import PLACES
+from epsjoin.kernels.join.near_values import near_lanes
+from epsjoin.kernels.join.vectors import lowest_lane
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_one
 
 BLOCK = 64  # points whose distances are summed side by side: they stay in the fastest cache
@@ -21,17 +24,19 @@ def scan_nearest(
 
     Parameters
     ----------
-    decision : metric, with an infinite bound.
+    decision : metric, with an infinite bound; as a plain tuple.
     queries : (q, d) float64.
     rows : (r,) int64, the rows of the queries.
     points : (n, d) float64.
     itself : (q,) int64, the row of points that a query must not find; -1 for none.
-    lists : modified; the lists of these rows are empty. Ids and distances are (q, k) and contiguous.
+    lists : a plain tuple; modified: the lists of these rows are filled anew. Ids and distances are (q, k) and
+        contiguous.
 
     Notes
     -----
     O(r n d), and most comparisons beyond the first blocks end without a root. No memory but one block.
     """
+    decision, lists = Decision(*decision), NearestLists(*lists)
     n, d = points.shape
     k = lists.ids.shape[1]
     sizes, ids, distances = lists.sizes, lists.ids.reshape(-1), lists.distances.reshape(-1)
@@ -46,20 +51,26 @@ def scan_nearest(
                 for i in range(d):
                     block[i * BLOCK + j] = points[first + j, i]
         for row in rows:
-            filled = sizes[row]
+            filled = sizes[row] if first > 0 else 0
+            if not is_summed:
+                for j in range(first, first + size):
+                    if j != itself[row]:
+                        distance = decide(decision, queries, row, points, j)
+                        filled = keep_one(ids, distances, row * k, k, filled, j, distance)
+                sizes[row] = filled
+                continue
+            # Points come by rising row, so one as far as the last of a full list never enters. The square of
+            # a rounded root is off by a few 1e-16: beyond the slack no root is needed.
             limit = _ceiling(metric, distances[row * k]) if filled == k else np.inf
-            if is_summed:
-                sum_axes(metric, queries, row, block, 0, BLOCK, size, values, limit)
-            for j in range(size):
-                if is_summed:
-                    # Points come by rising row, so one as far as the last of a full list never enters. The
-                    # square of a rounded root is off by a few 1e-16: beyond the slack no root is needed.
-                    if values[j] > limit:
+            sum_axes(metric, queries, row, block, 0, BLOCK, size, values, limit)
+            for begin in range(0, size, PLACES):
+                lanes = near_lanes(values, begin, size - begin, limit)
+                while lanes:
+                    j = begin + lowest_lane(lanes)
+                    lanes &= lanes - 1
+                    if values[j] > limit or first + j == itself[row]:
                         continue
                     distance = np.sqrt(values[j]) if metric == EUCLIDEAN else values[j]
-                else:
-                    distance = decide(decision, queries, row, points, first + j)
-                if first + j != itself[row]:
                     filled = keep_one(ids, distances, row * k, k, filled, first + j, distance)
                     limit = _ceiling(metric, distances[row * k]) if filled == k else np.inf
             sizes[row] = filled

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.kernels.neighbours.heaps import sort_nearest
+from epsjoin.kernels.neighbours.heaps import sort_nearest_in_rows
 from epsjoin.kernels.sorting import argsort
 from epsjoin.local.arguments import MAX_COLUMNS, check_count, int_column
 from epsjoin.local.coordinates import check_points
@@ -248,7 +248,7 @@ class Index:
         embedded, lists = read_only(self._search.embed(values)), make_lists(q, k)
         for part in parts:
             part.nearest(self._search, self._everything, values, embedded, lists, own)
-        sort_nearest(np.arange(q + 1) * k, lists.ids.reshape(-1), lists.distances.reshape(-1))
+        sort_nearest_in_rows(lists.ids, lists.distances)
         return KNearest(lists.ids, lists.distances)
 
     def append(self, points: ArrayLike) -> None:

@@ -25,7 +25,7 @@ import numpy as np
 from epsjoin.kernels.arrays import Floats, Floats32, Ints, Points
 from epsjoin.kernels.distances import Decision
 from epsjoin.kernels.join.product import MIN_THRESHOLD, ProductRows
-from epsjoin.kernels.neighbours.heaps import NearestLists, sort_nearest
+from epsjoin.kernels.neighbours.heaps import NearestLists, sort_nearest_in_rows
 from epsjoin.kernels.neighbours.product import (
     decide_best,
     decide_pools,
@@ -152,7 +152,7 @@ class ProductSearch(NamedTuple):
                 for column, some in self._products(self.queries.filter[places], 0):
                     pool_products(some, rows, points, column, self.itself, pools)
                 products = n * len(points.points)
-            sort_nearest(np.arange(n + 1) * self.room, pools.ids.reshape(-1), pools.distances.reshape(-1))
+            sort_nearest_in_rows(pools.ids, pools.distances)
             bounds, is_open = np.empty(n), np.empty(n, np.bool_)
             decide_best(rows, points, pools, self.decision, bounds, self.lists)
             limits = thresholds(rows.half, self.space, self.metric, bounds)

@@ -28,12 +28,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from epsjoin.kernels.accelerate import read_only
+from epsjoin.kernels.accelerate import plain, read_only
 from epsjoin.kernels.arrays import Floats, Ints, Points
-from epsjoin.kernels.distances import BY_AXIS
+from epsjoin.kernels.distances import BY_AXIS, Decision
 from epsjoin.kernels.ids import are_row_numbers
 from epsjoin.kernels.neighbours import knn
-from epsjoin.kernels.neighbours.heaps import NearestLists, sort_nearest
+from epsjoin.kernels.neighbours.heaps import NearestLists, sort_nearest_in_rows
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.by_joins import Joins, is_worth_it
 from epsjoin.local.neighbours.by_product import count_products, search_by_product
@@ -94,7 +94,7 @@ def find_nearest(
     """
     lists = make_lists(len(queries), k, options.make)
     fill_lists(queries, points, itself, np.arange(len(queries)), lists, metric, options)
-    sort_nearest(np.arange(len(queries) + 1) * k, lists.ids.reshape(-1), lists.distances.reshape(-1))
+    sort_nearest_in_rows(lists.ids, lists.distances)
     return KNearest(lists.ids, lists.distances)
 
 
@@ -123,7 +123,7 @@ def fill_lists(
     points = np.asarray(points, np.float64)
     queries = points if is_one else np.asarray(queries, np.float64)
     search = _Search(queries, points, itself, lists, metric, options)
-    if _are_few(len(rows), points, lists.ids.shape[1], metric, is_one):
+    if _are_few(len(rows), points, search.k, search.decision, is_one):
         search.scan(rows)
     else:
         search.run(rows)
@@ -155,14 +155,14 @@ class _Copies(NamedTuple):
     of: Ints
 
 
-def _are_few(n_queries: int, points: Floats, k: int, metric: Metric, is_one: bool) -> bool:
+def _are_few(n_queries: int, points: Floats, k: int, decision: Decision, is_one: bool) -> bool:
     """Whether a scan is sooner than a tree: not for long lists, nor by a formula that is no sum over axes."""
     if n_queries <= _FEW_ROWS:
         return True
     n, d = points.shape
     most = _FEW_COMPARISONS if is_one or d < _MANY_DIMENSIONS else _FEW_OF_TWO_TABLES
     is_few = n <= _FEW_ROWS or (n_queries * n <= most and k <= _SHORT_LIST)
-    return is_few and metric.decision(math.inf).metric in BY_AXIS
+    return is_few and decision.metric in BY_AXIS
 
 
 class _Search:
@@ -185,7 +185,11 @@ class _Search:
         self.queries, self.points, self.itself, self.lists = queries, points, itself, lists
         self.metric, self.options, self.k = metric, options, lists.ids.shape[1]
         self.decision = metric.decision(math.inf)
-        self.is_own = queries is points and are_row_numbers(itself)
+
+    @cached_property
+    def is_own(self) -> bool:
+        """Whether the queries are all the points, none of which finds itself."""
+        return self.queries is self.points and are_row_numbers(self.itself)
 
     @cached_property
     def random(self) -> np.random.Generator:
@@ -281,14 +285,14 @@ class _Search:
 
     def scan(self, rows: Ints) -> None:
         """Find the k nearest of these queries by comparing them with all points."""
-        self.lists.sizes[rows] = 0
         step = max(_FEW_ROWS, _MAX_TERMS_AT_ONCE // self.points.size)  # each call copies all points once
         queries, points = read_only(self.queries), read_only(self.points)
+        decision, lists = plain(self.decision), plain(self.lists)
         with Progress(self.options.progress, "k nearest") as shown:
             # between two calls, an interrupt from the keyboard is seen
             for begin in range(0, len(rows), step):
                 some = rows[begin : begin + step]
-                knn.scan_nearest(self.decision, queries, some, points, self.itself, self.lists)
+                knn.scan_nearest(decision, queries, some, points, self.itself, lists)
                 shown.show((begin + len(some)) / len(rows))
         add_counts(self.options.counters, comparisons=len(rows) * len(self.points))
 

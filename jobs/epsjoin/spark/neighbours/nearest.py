@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from epsjoin.kernels.accelerate import read_only
+from epsjoin.kernels.accelerate import plain, read_only
 from epsjoin.kernels.neighbours.knn import scan_nearest
 from epsjoin.kernels.sorting import argsort
 from epsjoin.lake.sample import Sample
@@ -100,8 +100,8 @@ def _nearest_in(
     is_there = np.take(others, at, mode="clip") == ids if len(others) else np.zeros(len(ids), np.bool_)
     lists = make_lists(len(ids), k)
     itself = np.where(is_there, at, -1)
-    everywhere = metric.decision(math.inf)
-    scan_nearest(everywhere, read_only(places), np.arange(len(ids)), read_only(points), itself, lists)
+    everywhere, rows = plain(metric.decision(math.inf)), np.arange(len(ids))
+    scan_nearest(everywhere, read_only(places), rows, read_only(points), itself, plain(lists))
     is_filled = np.arange(k) < lists.sizes[:, np.newaxis]
     return Neighbours(np.repeat(ids, lists.sizes), others[lists.ids[is_filled]], lists.distances[is_filled])
 
