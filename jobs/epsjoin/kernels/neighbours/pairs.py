@@ -80,7 +80,7 @@ def find_within(
 
     Parameters
     ----------
-    decision : the metric's, "within eps".
+    decision : the metric's, "within eps"; this and reach, tree and room are plain tuples.
     reach : of eps.
     tree : the tree.
     queries, embedded : (q, d) and (q, e) float64.
@@ -92,13 +92,14 @@ def find_within(
     next : the query to go on with, whose pairs the room does not hold; q at the end.
     found : number of pairs. If it is 0 and not all is done, one query needs more room.
     """
-    order, places, low, high = tree.order, tree.places, tree.low, tree.high
+    decision, reach = Decision(*decision), Reach(*reach)
+    order, places, low, high = tree
     n, (n_leaves, levels) = order.size, shape_of(low)
     metric, flat = decision.metric, places.reshape(-1)
     is_by_axis = metric in BY_AXIS
     most, bound = leaf_room(n, n_leaves), decision.bound if is_by_axis else decision.eps
     values, nodes = np.empty(most), np.empty(DEPTH, np.int64)
-    right, distance = room.right, room.distance
+    left, right, distance = room
     ends = np.empty(queries.shape[0] - first, np.int64)
     number, found, is_full = first, 0, False
     while number < queries.shape[0] and not is_full:
@@ -115,7 +116,7 @@ def find_within(
                 nodes[waiting + 1] = 2 * node + 2
                 waiting += 2
                 continue
-            is_full = found + most > room.left.size
+            is_full = found + most > left.size
             if is_full:
                 found = begin
                 break
@@ -128,7 +129,7 @@ def find_within(
                 _decide_in_leaf(decision, queries, number, places, at, size, values)
             found = _take(values, 0, size, bound, order, at, right, distance, found)
         if not is_full:
-            room.left[begin:found] = number
+            left[begin:found] = number
             ends[number - first] = found
             number += 1
     _take_roots(metric, distance, found)
@@ -157,7 +158,8 @@ def find_pairs(
     -----
     Each leaf is compared with itself and with the leaves behind it that its box reaches.
     """
-    order, places, low, high = tree.order, tree.places, tree.low, tree.high
+    decision, reach = Decision(*decision), Reach(*reach)
+    order, places, low, high = tree
     n, (n_leaves, levels) = order.size, shape_of(low)
     metric, flat = decision.metric, places.reshape(-1)
     is_by_axis = metric in BY_AXIS

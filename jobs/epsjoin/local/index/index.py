@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.accelerate import read_only
+from epsjoin.kernels.accelerate import plain, read_only
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.neighbours.heaps import sort_nearest_in_rows
 from epsjoin.kernels.sorting import argsort
@@ -377,7 +377,8 @@ class Index:
         threshold = self._search.check_eps(eps)
         asked = self._within.get(threshold)
         if asked is None:
-            asked = Within(self._search.decision(threshold), reach_of(self._search, threshold, self._d))
+            reach = reach_of(self._search, threshold, self._d)
+            asked = Within(plain(self._search.decision(threshold)), plain(reach))
             self._within = {threshold: asked}
         return asked
 

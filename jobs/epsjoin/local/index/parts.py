@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from epsjoin.kernels.accelerate import read_only
+from epsjoin.kernels.accelerate import plain, read_only
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import Decision
 from epsjoin.kernels.join.sort_pairs import Block, sort_by_rows
@@ -27,7 +27,7 @@ _MAX_ROOM = 1 << 20
 
 
 class Within(NamedTuple):
-    """What is within eps, as the kernels decide it."""
+    """What is within eps, as the kernels decide it; plain tuples."""
 
     decision: Decision
     reach: Reach
@@ -120,7 +120,7 @@ class Part(NamedTuple):
         """
 
         def find(begin: int, room: Room) -> tuple[int, int]:
-            return find_within(*asked, self.tree, queries, embedded, begin, room)
+            return find_within(*asked, plain(self.tree), queries, embedded, begin, plain(room))
 
         for left, right, distance in _in_batches(find, len(queries)):
             yield Pairs(left, self.rows_of(right), distance)
@@ -129,7 +129,7 @@ class Part(NamedTuple):
         """Find the pairs of rows of the part, batch by batch, in no order; ``embedded``: all its points."""
 
         def find(begin: int, room: Room) -> tuple[int, int]:
-            return find_pairs(*asked, self.tree, self.points, embedded, begin, room)
+            return find_pairs(*asked, plain(self.tree), self.points, embedded, begin, plain(room))
 
         for left, right, distance in _in_batches(
             find, count_leaves(len(self.points)), _ROOM_PER_ROW * len(self.points)
