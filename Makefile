@@ -4,7 +4,8 @@ ifneq ($(findstring *,$(shell pwd -P | LC_ALL=C tr -c '[:alnum:]/._=@+~\200-\377
 $(error the folder of the project is "$(CURDIR)", but its path may have letters, digits and /._=@+~- alone: move it)
 endif
 # The newest Python is taken; where no supported one works, any python3 runs the doctor, which says so.
-PYTHONS ?= $(shell bin/find-pythons)
+# They are looked for once and only if a target needs one; each look starts three of them.
+PYTHONS ?= $(eval PYTHONS := $$(shell bin/find-pythons))$(PYTHONS)
 PYTHON ?= $(or $(firstword $(PYTHONS)),python3)
 EPSJOIN_LAKE ?= file://$(CURDIR)/lake
 DEMO_RUN ?= 2023-06-01

@@ -106,6 +106,16 @@ def test_make_doctor__runs_by_any_python3_where_no_supported_one_is(tools: Path)
     assert run(PROJECT, "make", "PYTHON=python3", "doctor", path=tools).startswith("by python3: jobs/")
 
 
+def test_make__looks_for_pythons_once_and_only_where_a_target_needs_one(tools: Path, tmp_path: Path) -> None:
+    looks = tmp_path / "looks"
+    python = write_script(tools / "python3.12", f"echo >> {looks}; echo {tools}/python3.12")
+    run(PROJECT, "make", "--dry-run", "down", path=tools)
+    assert not looks.exists()
+    said = run(PROJECT, "make", "--dry-run", "--always-make", ".cache/audit/.installed", path=tools)
+    assert said.count(f"{python} ") > 2
+    assert looks.read_text() == "\n"
+
+
 def test_environment__of_another_python_is_made_anew(tools: Path, tmp_path: Path) -> None:
     (tmp_path / "requirements").mkdir()
     (tmp_path / "requirements" / "pip.txt").touch()
