@@ -86,6 +86,10 @@ def fake_airflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     python = f"""#!/bin/sh
     case $1 in
     -c) exec {sys.executable} "$@" ;;
+    */run_airflow.py) shift ;;
+    esac
+    case $1 in
+    */airflow) exec "$@" ;;
     */standalone.py) shift; exec {tmp_path}/venv/bin/airflow "$@" ;;
     esac
     """

@@ -8,6 +8,7 @@ import re
 import runpy
 import sqlite3
 import stat
+import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +18,24 @@ import yaml
 
 from dags.fake_spark import REPOSITORY, write_script
 from dags.scripts import BIN, run
+
+RUNNER = BIN / "run_airflow.py"
+
+
+def test_run_airflow__runs_a_file_as_python_does_and_seldom_looks_for_garbage(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("")
+    file = tmp_path / "airflow"  # as Airflow's own has no other name
+    file.write_text(
+        "import beside, gc, sys\n"
+        "if __name__ == '__main__':\n"
+        "    print(sys.argv, sys.path[0], gc.get_threshold())\n"
+        "    sys.exit(3)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, RUNNER, file, "dags", "--help"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3, done.stderr
+    assert done.stdout == f"{[str(file), 'dags', '--help']} {tmp_path} (50000, 20, 20)\n"
 
 
 def test_airflow__has_the_projects_settings(fake_airflow: Path) -> None:
@@ -90,7 +109,7 @@ def test_airflow__of_a_copied_project_uses_the_copys_database_and_logs(fake_airf
 
 def test_airflow__setup_starts_one_process(fake_airflow: Path) -> None:
     write_script(fake_airflow / "venv/bin/python", '#!/bin/sh\necho "python: $*"\n')
-    assert run("airflow", "setup").stdout == f"python: {BIN}/set_airflow_up.py\n"
+    assert run("airflow", "setup").stdout == f"python: {RUNNER} {BIN}/set_airflow_up.py\n"
 
 
 def test_airflow__setup_makes_database_and_pools(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +123,7 @@ def test_airflow__setup_makes_database_and_pools(monkeypatch: pytest.MonkeyPatch
 def test_airflow__run_is_dags_test_for_people(fake_airflow: Path) -> None:
     write_script(fake_airflow / "venv/bin/python", '#!/bin/sh\necho "python: $*"\nenv\n')
     lines = run("airflow", "run", "navaids", "2023-06-01", "--conf", '{"eps": 1}').stdout.splitlines()
-    assert lines[0] == f'python: {BIN}/dag_commands.py run navaids 2023-06-01 --conf {{"eps": 1}}'
+    assert lines[0] == f'python: {RUNNER} {BIN}/dag_commands.py run navaids 2023-06-01 --conf {{"eps": 1}}'
     assert "AIRFLOW__LOGGING__LOG_FORMAT=%(message)s" in lines
     assert "EPSJOIN_RETRIES=0" in lines
 
@@ -113,7 +132,7 @@ def test_airflow__run_is_dags_test_for_people(fake_airflow: Path) -> None:
 def test_airflow__dags_with_a_date_go_by_our_own_way(fake_airflow: Path, command: str) -> None:
     write_script(fake_airflow / "venv/bin/python", '#!/bin/sh\necho "python: $*"\n')
     lines = run("airflow", "dags", command, "navaids", "-c", '{"eps": 1}').stdout.splitlines()
-    assert lines == [f'python: {BIN}/dag_commands.py {command} navaids -c {{"eps": 1}}']
+    assert lines == [f'python: {RUNNER} {BIN}/dag_commands.py {command} navaids -c {{"eps": 1}}']
 
 
 @pytest.mark.parametrize("service", ["scheduler", "triggerer"])
@@ -290,8 +309,9 @@ def test_airflow__without_its_environment_says_what_to_do(tmp_path: Path) -> Non
 def test_airflow__backfill_run_is_ours_and_other_backfill_commands_are_airflows(fake_airflow: Path) -> None:
     write_script(fake_airflow / "venv/bin/python", '#!/bin/sh\necho "python: $*"\nenv\n')
     lines = run("airflow", "backfill", "run", "navaids", "2022-11-01", "2023-06-01").stdout.splitlines()
-    assert lines[0] == f"python: {BIN}/backfill.py navaids 2022-11-01 2023-06-01"
+    assert lines[0] == f"python: {RUNNER} {BIN}/backfill.py navaids 2022-11-01 2023-06-01"
     assert f"AIRFLOW_HOME={REPOSITORY}/.airflow" in lines
     lines = run("airflow", "backfill", "create", "--dag-id", "navaids").stdout.splitlines()
-    assert lines[0] == "arguments: backfill create --dag-id navaids"
-    assert run("airflow", "backfill").stdout.splitlines()[0] == "arguments: backfill"
+    airflow = f"{fake_airflow}/venv/bin/airflow"
+    assert lines[0] == f"python: {RUNNER} {airflow} backfill create --dag-id navaids"
+    assert run("airflow", "backfill").stdout.splitlines()[0] == f"python: {RUNNER} {airflow} backfill"
