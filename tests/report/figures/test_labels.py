@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from epsjoin.findings import Findings
-from epsjoin.report.figures import maps
+from epsjoin.report.figures import labels, maps
 from epsjoin.report.figures.labels import Ground, Label, choose_places
 
 FRAME = np.array([0.0, 0.0, 300.0, 200.0])
@@ -50,6 +50,23 @@ def test_choose_places__lets_the_lines_of_two_not_cross() -> None:
         first, second = choose_places(near, ground, 0)
         one, other = near[0].boxes[first], near[1].boxes[second]
         assert one[2] < other[0] or other[2] < one[0] or one[3] < other[1] or other[3] < one[1]
+
+
+def test_labels__that_are_apart_cost_each_other_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(0)
+    places = random.uniform((0, 0), FRAME[2:], (40, 2))
+    several = [
+        label(*place, width=width) for place, width in zip(places, random.uniform(5, 60, 40), strict=True)
+    ]
+    choices = [(*pair, place) for pair in itertools.permutations(several, 2) for place in range(8)]
+    told = [labels._cost_beside(*choice) for choice in choices]
+    monkeypatch.setattr(labels, "_are_apart", lambda *_: False)
+    costs = [labels._cost_beside(*choice) for choice in choices]
+    for cost, each in zip(costs, told, strict=True):
+        np.testing.assert_array_equal(0.0 if each is None else each, cost)
+    n_nothing = sum(not cost.any() for cost in costs)
+    n_apart = sum(each is None for each in told)
+    assert n_nothing * 0.8 < n_apart < len(choices) * 0.9
 
 
 def test_draw_map__shortens_names_that_are_uuids(example: Findings) -> None:

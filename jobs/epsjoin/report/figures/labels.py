@@ -27,6 +27,9 @@ COVERED_CLUSTER, STRUCK_CLUSTER = 6.0, 200.0
 LINE_PIXELS = 4.0
 """Width of a line and its surroundings, in pixels."""
 
+PADDING = np.array((-4.0, -1.0, 4.0, 1.0))
+"""What is added to the box of another text: two ranks side by side are no third one."""
+
 _STEPS = np.linspace(0.02, 0.98, 17)
 _ROUNDS, _ORDERS = 8, 40
 
@@ -51,10 +54,49 @@ class Label:
     @cached_property
     def lines(self) -> Floats:
         """Points of the lines from the anchor to the middles of the boxes, NaN within these; (c, s, 2)."""
-        middles = (self.boxes[:, :2] + self.boxes[:, 2:]) / 2
-        points = self.anchor + _STEPS[:, None] * (middles - self.anchor)[:, None, :]
+        points = self.anchor + _STEPS[:, None] * (self.middles - self.anchor)[:, None, :]
         points[_are_in(points, self.boxes[:, None, :])] = np.nan
         return np.asarray(points)
+
+    @cached_property
+    def middles(self) -> Floats:
+        """Middles of the boxes, where the lines end; (c, 2)."""
+        return np.asarray((self.boxes[:, :2] + self.boxes[:, 2:]) / 2)
+
+    @cached_property
+    def steps(self) -> Floats:
+        """Pixels between the first two points of each line, 0 where these are in its box; (c,)."""
+        return np.asarray(np.nan_to_num(np.hypot(*np.moveaxis(self.lines[:, 1] - self.lines[:, 0], -1, 0))))
+
+    @cached_property
+    def largest_steps(self) -> list[float]:
+        """Pixels between two points of each line that are not in its box, 0 where there are none; (c,)."""
+        lengths = np.hypot(*np.moveaxis(np.diff(self.lines, axis=1), -1, 0))
+        return list(map(float, np.where(np.isfinite(lengths), lengths, 0.0).max(axis=1)))
+
+    @cached_property
+    def columns(self) -> tuple[Floats, Floats]:
+        """Both coordinates of the points of the lines; (c, s) each."""
+        return np.ascontiguousarray(self.lines[..., 0]), np.ascontiguousarray(self.lines[..., 1])
+
+    @cached_property
+    def sides(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """Left, lower, right and upper ends of the boxes; (c, 1) each."""
+        left, lower, right, upper = np.ascontiguousarray(self.boxes.T)[:, :, None]
+        return left, lower, right, upper
+
+    @cached_property
+    def areas(self) -> list[list[float]]:
+        """Boxes of all that each choice takes up: the padded box and the line to it; (c, 4)."""
+        padded = self.boxes + PADDING
+        low, high = np.minimum(padded[:, :2], self.anchor), np.maximum(padded[:, 2:], self.anchor)
+        return [list(map(float, area)) for area in np.column_stack([low, high])]
+
+    @cached_property
+    def area(self) -> list[float]:
+        """The box of all that it may take up; (4,)."""
+        areas = np.array(self.areas)
+        return [*map(float, areas[:, :2].min(axis=0)), *map(float, areas[:, 2:].max(axis=0))]
 
 
 class Ground(NamedTuple):
@@ -96,14 +138,15 @@ def choose_places(labels: Sequence[Label], ground: Ground, n_taken: int) -> list
 
 
 def _settle(
-    alone: Sequence[Floats], beside: Callable[[int, int, int], Floats], order: Sequence[int]
+    alone: Sequence[Floats], beside: Callable[[int, int, int], Floats | None], order: Sequence[int]
 ) -> tuple[float, list[int]]:
     """Choose boxes in an order, until no label has a better one; return their cost, too.
 
     Parameters
     ----------
     alone : what the boxes of each label cost where no other one is.
-    beside : what those of a label cost, in addition, because of another label in one of its boxes.
+    beside : what those of a label cost, in addition, because of another label in one of its boxes; None is
+        nothing.
     """
     chosen: dict[int, int] = {}
     for _ in range(_ROUNDS):
@@ -111,8 +154,8 @@ def _settle(
         for number in order:
             cost = alone[number].copy()
             for other, place in chosen.items():
-                if other != number:
-                    cost += beside(number, other, place)
+                if other != number and (more := beside(number, other, place)) is not None:
+                    cost += more
             chosen[number] = int(np.argmin(cost))
             total += float(cost[chosen[number]])
         if chosen == before:
@@ -122,16 +165,16 @@ def _settle(
 
 def _cost_alone(label: Label, ground: Ground, is_taken: bool) -> Floats:
     """What each box costs where no other text is."""
-    boxes, lines = label.boxes, label.lines
+    boxes = label.boxes
     cost = FAR * label.distances + COVERED * (_size_of(label) - overlaps(boxes, ground.frame))
     for number, box in enumerate(ground.taken):
         cost += COVERED * overlaps(boxes, box)
         if not (is_taken and number == label.own):
-            cost += STRUCK * _lengths_in(lines, box) * LINE_PIXELS
+            cost += STRUCK * _lengths_in(label, box) * LINE_PIXELS
     for number, box in enumerate(ground.avoided):
         cost += COVERED_CLUSTER * overlaps(boxes, box)
         if is_taken or number != label.own:
-            cost += STRUCK_CLUSTER * _lengths_in(lines, box) * LINE_PIXELS
+            cost += STRUCK_CLUSTER * _lengths_in(label, box) * LINE_PIXELS
     return cost
 
 
@@ -139,31 +182,38 @@ def _size_of(label: Label) -> float:
     return float((label.boxes[0, 2:] - label.boxes[0, :2]).prod())
 
 
-def _cost_beside(label: Label, other: Label, place: int) -> Floats:
-    """What each box of a label costs because of another one that stands somewhere."""
-    box, its_line = other.boxes[place], other.lines[place]
-    padded = box + np.array((-4.0, -1.0, 4.0, 1.0))  # two ranks side by side are no third one
+def _cost_beside(label: Label, other: Label, place: int) -> Floats | None:
+    """What each box of a label costs because of another one that stands somewhere; None where nothing."""
+    if _are_apart(label.area, other.areas[place]):
+        return None
+    padded = other.boxes[place] + PADDING
     on_text = overlaps(label.boxes, padded)
     cost = COVERED * on_text + ON_TEXT * (on_text > 0)
-    through_it = _lengths_in(label.lines, padded)
-    through = _are_in(its_line[None, :, :], label.boxes[:, None, :]).sum(axis=1) * _step_of(its_line)
+    through_it = _lengths_in(label, padded)
+    its_line = other.lines[place]
+    left, lower, right, upper = label.sides
+    x, y = its_line[:, 0], its_line[:, 1]
+    within = (x >= left) & (x <= right) & (y >= lower) & (y <= upper)
+    through = within.sum(axis=1) * other.largest_steps[place]
     cost += STRUCK * (through_it + through) * LINE_PIXELS
     cost += THROUGH_TEXT * ((through_it > 0) + 1.0 * (through > 0))
-    ends = (label.boxes[:, :2] + label.boxes[:, 2:]) / 2
-    end = (box[:2] + box[2:]) / 2
-    return np.asarray(cost + CROSSED * _cross(label.anchor, ends, other.anchor, end))
+    return np.asarray(
+        cost + CROSSED * _cross(label.anchor, label.middles, other.anchor, other.middles[place])
+    )
 
 
-def _step_of(line: Floats) -> float:
-    """Pixels between two points of a line."""
-    steps = np.hypot(*np.diff(line, axis=0).T)
-    return float(np.nanmax(steps)) if np.isfinite(steps).any() else 0.0
+def _are_apart(area: Sequence[float], other: Sequence[float]) -> bool:
+    """Whether two boxes are a pixel apart: nothing in one is on anything in the other, nor crosses it."""
+    left, lower, right, upper = area
+    return other[0] > right + 1 or other[2] < left - 1 or other[1] > upper + 1 or other[3] < lower - 1
 
 
-def _lengths_in(lines: Floats, box: Floats) -> Floats:
-    """Pixels of each line within a box; (c,)."""
-    steps = np.hypot(*np.moveaxis(lines[:, 1] - lines[:, 0], -1, 0))
-    return np.asarray(_are_in(lines, box).sum(axis=1) * np.nan_to_num(steps))
+def _lengths_in(label: Label, box: Floats) -> Floats:
+    """Pixels of each line of a label within a box; (c,)."""
+    x, y = label.columns
+    left, lower, right, upper = box.tolist()
+    within = (x >= left) & (x <= right) & (y >= lower) & (y <= upper)
+    return np.asarray(within.sum(axis=1) * label.steps)
 
 
 def _are_in(points: Floats, boxes: Floats) -> NDArray[np.bool_]:
