@@ -33,7 +33,7 @@ VERSION := 'import sys; print("%d.%d" % sys.version_info[:2])'
 TEST_ENV := env PYTHONPATH=$(CURDIR)/jobs NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba
 PYTEST := $(TEST_ENV) .venv/bin/python -m pytest
 
-.PHONY: help setup installed doctor demo demo-backfill kernels test test-kernels test-algorithms test-rooms test-uncompiled test-spark test-steps test-joins test-engine test-long test-dags test-end-to-end test-pythons test-snapshots check lint audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around bench-increments bench-differ bench-embeddings bench-trees bench-ingest bench-bestmatch bench-progressive bench-windows bench-index bench-first-pairs experiments docs screenshots lock clean cluster-up cluster-down up down tour machine
+.PHONY: help setup installed doctor demo demo-backfill kernels test test-kernels test-algorithms test-rooms test-uncompiled test-spark test-steps test-joins test-long test-dags test-end-to-end test-pythons test-snapshots check lint audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around bench-increments bench-differ bench-embeddings bench-trees bench-ingest bench-bestmatch bench-progressive bench-windows bench-index bench-first-pairs experiments docs screenshots lock clean cluster-up cluster-down up down tour machine
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -57,15 +57,15 @@ demo-backfill: setup ## twelve real months by one back-fill, in MONTHS="2021-11-
 	@bin/epsjoin trend --lake $(EPSJOIN_LAKE) --dataset navaids
 
 # those that wait for services and Airflow first, so that others work meanwhile; then the longest
-LANES := test-end-to-end test-joins test-rooms test-dags test-steps test-algorithms test-engine lint
+LANES := test-end-to-end test-joins test-steps test-dags test-rooms test-algorithms lint
 
 test: ## everything that CI checks, three lanes at a time, each as soon as what it needs is installed
 	$(MAKE) --jobs=3 --keep-going --output-sync=target WHOLE=yes $(LANES)
 	$(MAKE) test-pythons PYTHONS="$(filter-out $(PYTHON),$(PYTHONS))" TESTS=tests/test_wheel.py
 
 ifdef WHOLE # or lanes and the archive's steps would compile the same kernels at the same time, and a cluster once more
-test-algorithms test-rooms test-steps test-joins test-engine: kernels
-test-steps test-joins test-engine: $(CLASSES)
+test-algorithms test-rooms test-steps test-joins: kernels
+test-steps test-joins: $(CLASSES)
 $(CLASSES): | kernels
 endif
 
@@ -86,19 +86,17 @@ test-rooms: $(JOBS) ## its other half: records, contracts, tables, commands, rep
 test-uncompiled: $(JOBS) ## kernels as plain Python, which checks every index; takes minutes
 	env NUMBA_DISABLE_JIT=1 $(PYTEST) tests/kernels
 
-test-spark: test-joins test-steps test-engine ## the steps and what they are made of, each third on one local Spark session
+test-spark: test-joins test-steps ## the steps and what they are made of, each half on one local Spark session
 
-STEPS := tests/spark/ingest tests/spark/epsilon tests/spark/checks tests/spark/compare tests/spark/report
-JOINS := tests/spark/join tests/spark/bestmatch tests/spark/cluster tests/spark/neighbours
+# a session of its own for a third of them would be another 15 CPU seconds; these take about half
+JOINS := $(addprefix tests/spark/,join bestmatch cluster neighbours points \
+	$(addsuffix .py,$(addprefix test_,border frame_arguments frames strings trees)))
 
-test-steps: $(JOBS) $(JARS) ## the third of test-spark that reads, checks, compares and reports
-	$(PYTEST) $(STEPS) -m "not long"
-
-test-joins: $(JOBS) $(JARS) ## the third that joins: pairs, best matches, clusters, neighbours
+test-joins: $(JOBS) $(JARS) ## the half that joins: pairs, best matches, clusters, neighbours; of tables and of frames
 	$(PYTEST) $(JOINS) -m "not long"
 
-test-engine: $(JOBS) $(JARS) ## and what all steps use
-	$(PYTEST) tests/spark -m "not long" $(foreach folder,$(STEPS) $(JOINS),--ignore $(folder))
+test-steps: $(JOBS) $(JARS) ## the half that reads, checks, compares and reports, and what all steps use
+	$(PYTEST) tests/spark -m "not long" $(foreach path,$(JOINS),--ignore $(path))
 
 test-long: setup ## what takes long and mostly finds no more than the rest: real kills, two runs, millions; not in make test
 	$(PYTEST) --ignore tests/dags -m long
@@ -130,7 +128,7 @@ lint: $(JOBS) $(AIRFLOW)
 	.venv/bin/ruff format --check .
 	PYTHONPATH=jobs .venv/bin/lint-imports
 	.venv/bin/mypy jobs/epsjoin jobs/*.py docs/*.py services/*.py bin/find_master.py bin/ship.py bin/vacuum.py
-	.venv-airflow/bin/python -m mypy dags plugins bin/backfill.py bin/backfill_airflow.py bin/dag_checks.py bin/dag_commands.py bin/set_airflow_up.py bin/standalone.py
+	.venv-airflow/bin/python -m mypy dags plugins bin/backfill.py bin/backfill_airflow.py bin/dag_checks.py bin/dag_commands.py bin/run_airflow.py bin/set_airflow_up.py bin/standalone.py
 	.venv-airflow/bin/hadolint docker/Dockerfile
 	.venv-airflow/bin/check-jsonschema --builtin-schema vendor.compose-spec docker/compose.yaml
 	.venv-airflow/bin/check-jsonschema --schemafile data_contracts/standard/odcs-json-schema-v3.1.0.json data_contracts/*.odcs.yaml data_contracts/tables/*.odcs.yaml
