@@ -24,7 +24,7 @@ def list_columns(given: str | Iterable[Any]) -> str | list[Any]:
     return names
 
 
-def coordinates_of(name: str, frame: Any, columns: str | list[Any], width: int = 1) -> NDArray[Any]:
+def coordinates_of(name: str, frame: Any, columns: str | list[Any], width: int) -> NDArray[Any]:
     """Return the coordinates of a frame's rows; ``width`` of them where a column of vectors has no rows."""
     if isinstance(columns, str):
         vectors = _values(name, frame, columns)

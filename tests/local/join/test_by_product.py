@@ -102,7 +102,7 @@ def test_mark_partners__by_products_has_the_ends_of_the_pairs(kind, metric, size
     options = JoinOptions.of(metric, 1 + seed % 2, None, False, {})
     made = ProductJoin(left, right, np.arange(n_left), get_metric(metric), eps, options, space)
     with patch.object(partners, "BLOCK_ROWS", 64):
-        marked = mark_partners(made, "join")
+        marked = mark_partners(made)
     np.testing.assert_array_equal(marked, distances.min(axis=1) <= eps)
     assert options.counters["pairs"] == np.count_nonzero(marked)
     assert options.counters["candidates"] <= n_left * len(other)
@@ -244,7 +244,7 @@ def test_join_of_one__of_a_dozen_dimensions_multiplies_what_no_few_coordinates_t
         swept = ArrayJoin.of_one(rows, None, eps, None, None, options)
         assert_equal(made.pairs("join"), collect(swept.batches("join"), (n, n)))
         anti = join(rows, None, eps, metric, how="anti").left
-        assert anti.tolist() == np.flatnonzero(~mark_partners(swept, "join")).tolist()
+        assert anti.tolist() == np.flatnonzero(~mark_partners(swept)).tolist()
 
 
 @pytest.mark.parametrize(("scale", "far"), [(1e-130, 1e300), (1e120, 1e120)])

@@ -9,7 +9,7 @@ import numpy as np
 
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Ints, Ints32
-from epsjoin.kernels.ranges import Ranges, in_one_range
+from epsjoin.kernels.ranges import Ranges
 
 _BINS_PER_ROW = 4
 """Maximum number of bins for each row."""
@@ -23,7 +23,7 @@ def bin_shift(highest: int, n_rows: int) -> int:
     return shift
 
 
-def make_directory(place: Ints, highest: int, shift: int, ranges: Ranges = in_one_range) -> Ints32:
+def make_directory(place: Ints, highest: int, shift: int, ranges: Ranges) -> Ints32:
     """Make the directory of ascending places, (bins,) int32.
 
     Parameters

@@ -135,7 +135,7 @@ def row_windows(
     embedded: Floats,
     eps: float,
     projection: Projection,
-    is_right: Bools | None = None,
+    is_right: Bools | None,
     ranges: Ranges = in_one_range,
 ) -> RowWindows:
     """Put rows in the order of their places, and make the directory of these.

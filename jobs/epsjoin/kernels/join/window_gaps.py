@@ -15,7 +15,7 @@ import numpy as np
 
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Bytes, Floats, Floats32, Ints, Ints32
-from epsjoin.kernels.ranges import Ranges, in_one_range
+from epsjoin.kernels.ranges import Ranges
 
 ROWS_AT_ONCE = 512
 """Number of rows whose visits are listed at once: the nearest cache holds the list."""
@@ -82,7 +82,7 @@ def find_gaps(
     ticks: float,
     shift: int,
     order: Ints,
-    ranges: Ranges = in_one_range,
+    ranges: Ranges,
 ) -> Gaps:
     """Find where in their cells rows lie.
 

@@ -24,7 +24,7 @@ _MIN_GROUPS_OF_A_THREAD = 1000
 
 def best_of(
     candidates: Candidates,
-    by: By = "left",
+    by: By,
     *,
     max_comparisons: int = 10**9,
     n_jobs: int = 1,

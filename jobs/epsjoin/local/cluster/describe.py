@@ -114,7 +114,7 @@ def describe_clusters(
     return Described(label, size, median, *deviating_dimensions(median, centre, spread), centre, spread)
 
 
-def cluster_medians(points: Floats, labels: Ints, turn: float = 0.0) -> tuple[Ints, Ints, Floats]:
+def cluster_medians(points: Floats, labels: Ints, turn: float) -> tuple[Ints, Ints, Floats]:
     """Find the median of each cluster's points in each dimension.
 
     Parameters

@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from epsjoin.errors import ArgumentError
+from epsjoin.kernels.arrays import Floats
 from epsjoin.local.arguments import check_count, check_seed, check_table_sizes
 from epsjoin.local.coordinates import check_points
 from epsjoin.local.epsilon.border import fit_without_border
@@ -35,7 +36,7 @@ from epsjoin.local.epsilon.power_law import (
     pair_count_curve,
 )
 from epsjoin.local.epsilon.radius import choose_r_max
-from epsjoin.local.epsilon.two_tables import as_they_are, fit_between
+from epsjoin.local.epsilon.two_tables import fit_between
 from epsjoin.local.join.arrays import iter_self_join
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.expected import draw_rows
@@ -126,7 +127,7 @@ def fit_epsilon(
     others = None if right is None else check_points("right", right)
     n, m = check_table_sizes(values, others, n_rows, right_rows)
     given = check_weights(chosen, values.shape[1], weights)
-    weigh = as_they_are if given is None else multiply(chosen, values, given)
+    weigh = _as_they_are if given is None else multiply(chosen, values, given)
     if others is not None:
         chosen.check(others, "right")
         both = fit_between(values, others, chosen, sample_rows, seed, m, weigh)
@@ -144,3 +145,8 @@ def fit_epsilon(
     measured = fit_power_law(curve, rows)
     law = fit_without_border(batches, fitted, chosen, r_max, measured, seed) or measured
     return EpsilonFit(n, rows, curve, law, measured, order, sample, chosen, max_k)
+
+
+def _as_they_are(points: Floats) -> Floats:
+    """Return the points: there are no weights."""
+    return points

@@ -62,11 +62,6 @@ class FitBetween(NamedTuple):
     law: PowerLawFit
 
 
-def as_they_are(points: Floats) -> Floats:
-    """Return the points: there are no weights."""
-    return points
-
-
 def fit_between(
     left: Floats,
     right: Floats,
@@ -74,7 +69,7 @@ def fit_between(
     sample_rows: int,
     seed: int,
     right_rows: int,
-    weigh: Callable[[Floats], Floats] = as_they_are,
+    weigh: Callable[[Floats], Floats],
 ) -> FitBetween:
     """Fit the power law of the pairs between two tables; parameters as of :func:`epsjoin.fit_epsilon`.
 

@@ -310,7 +310,7 @@ def join(
             rows_only = join_of_one(left, None, *of, is_semi=True)
         else:
             rows_only = join_of_two(left, right, *of)
-        return Rows(np.flatnonzero(mark_partners(rows_only, "join") == (how == "semi")))
+        return Rows(np.flatnonzero(mark_partners(rows_only) == (how == "semi")))
     if right is None:
         raise ArgumentError(f"how = {how!r} needs two tables; self_join finds the pairs of one")
     checked = join_of_two(left, right, eps, weights, cuts, options)

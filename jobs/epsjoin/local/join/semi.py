@@ -16,19 +16,18 @@ from epsjoin.local.product.partners import mark_by_products
 from epsjoin.local.progress import Progress
 
 
-def mark_partners(join: ArrayJoin | ProductJoin, name: str) -> Bools:
+def mark_partners(join: ArrayJoin | ProductJoin) -> Bools:
     """Tell which left rows have a partner; of one table, which rows have another row within eps.
 
     Parameters
     ----------
     join : the checked join. Its ids are not read, nor is ``max_pairs``, since no pairs are made.
-    name : label of the progress bar.
 
     Returns
     -------
     (n_left,) bool.
     """
-    with Progress(join.options.progress, name) as progress:
+    with Progress(join.options.progress, "join") as progress:
         if isinstance(join, ProductJoin):
             of = join.space, join.metric, join.eps, join.options.for_sweep()
             return mark_by_products(join.left, join.right, *of, progress.show)

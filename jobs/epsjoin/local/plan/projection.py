@@ -122,7 +122,6 @@ def choose_projection(
     n_rows: int,
     eps: float,
     norm: int,
-    seed: int = 0,
     is_right: Bools | None = None,
     is_quick: bool = False,
     ranges: Ranges = in_one_range,
@@ -135,7 +134,6 @@ def choose_projection(
     n_rows : rows to sweep, at least m.
     eps : threshold in embedded coordinates.
     norm : see :class:`epsjoin.kernels.join.projection.Projection`.
-    seed : of the rows of the sample that are tried, when they are many.
     is_right : (m,) bool, of two tables: the rows of the right one, which are compared with the others only.
         By default all rows are compared with one another.
     is_quick : whether the simple axes and the principal ones are tried once each, as for few rows, and no
@@ -151,7 +149,7 @@ def choose_projection(
     -----
     Milliseconds, some tens of them in many dimensions: 1024 to 4096 rows of the sample are tried.
     """
-    rows = draw_tried_rows(len(sample), n_rows, seed)
+    rows = draw_tried_rows(len(sample), n_rows)
     tried_rows = sample if len(rows) == len(sample) else sample[rows]
     trial = _Trial(tried_rows, n_rows, eps, None if is_right is None else is_right[rows])
     simple = simple_projection(tried_rows, norm)
@@ -188,12 +186,12 @@ def _nanoseconds(choice: Choice) -> float:
     return choice.nanoseconds
 
 
-def draw_tried_rows(n_sample: int, n_rows: int, seed: int = 0) -> Ints:
+def draw_tried_rows(n_sample: int, n_rows: int) -> Ints:
     """Draw the rows of a sample on which coordinates are tried, ascending; all where these are few."""
     size = min(max(n_rows // _ROWS_PER_TRIED_ROW, _MIN_TRIED_ROWS), _MAX_TRIED_ROWS)
     if n_sample <= size:
         return np.arange(n_sample)
-    return np.sort(np.random.default_rng(seed).choice(n_sample, size, replace=False))
+    return np.sort(np.random.default_rng(0).choice(n_sample, size, replace=False))
 
 
 def order_axes(embedded: Floats, eps: float, count: int) -> Ints:

@@ -26,7 +26,7 @@ def sort_blocks(
     *,
     with_distance: bool = True,
     into: type[np.int32 | np.int64] = np.int64,
-    n_jobs: int = 1,
+    n_jobs: int,
 ) -> tuple[Any, Any, Floats]:
     """Sort pairs of row numbers by (left, right).
 

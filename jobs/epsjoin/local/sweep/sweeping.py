@@ -168,7 +168,7 @@ def sweep_chunks(
     new_state: Callable[[], Ints],
     step: Step,
     options: SweepOptions,
-    show: Callable[[float], None] | None = None,
+    show: Callable[[float], None] | None,
 ) -> Generator[Pairs, None, None]:
     """Sweep chunks of rows, whose pairs depend on nothing that another chunk does.
 

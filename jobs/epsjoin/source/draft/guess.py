@@ -51,13 +51,13 @@ class FileGuess:
     separated: str = ""
 
 
-def guess_file(file: Path, format_: str, delimiter: str | None = None) -> FileGuess:
+def guess_file(file: Path, format_: str, delimiter: str | None) -> FileGuess:
     """Look at the first records of a file.
 
     Parameters
     ----------
     file, format_ : the file, and its format in the words of a contract.
-    delimiter : of CSV: what separates its fields; by default it is guessed.
+    delimiter : of CSV: what separates its fields; None: it is guessed.
 
     Raises
     ------

@@ -24,7 +24,7 @@ A report is the ``TaskReport`` of a task that made replicas, as JSON, and goes t
 
 
 def replicate_frame(
-    points: Points, plan: JoinPlan, is_right: bool | None = None, replicas: Replicate | None = None
+    points: Points, plan: JoinPlan, is_right: bool | None, replicas: Replicate | None = None
 ) -> DataFrame:
     """Return the replicas of points with the columns ``REPLICA_STREAMS``; lazy, without a shuffle.
 
