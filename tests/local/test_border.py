@@ -16,6 +16,7 @@ from epsjoin import Cuts
 from epsjoin.local.verify.brute_force import neighbours_by_brute_force
 from oracles import join as slow
 from oracles import outliers as slow_outliers
+from tests.local.join.brute_force import found_pairs
 
 DECIMALS = np.random.default_rng(8).integers(0, 31, (2, 90)).T / [1.0, 10.0]
 TABLE = np.random.default_rng(9).integers(0, 31, (2, 90)).T / [1.0, 10.0]
@@ -41,10 +42,6 @@ def pairs_of(matrix):
     return list(map(tuple, np.argwhere(matrix).tolist()))
 
 
-def found(pairs):
-    return list(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True))
-
-
 def test_decimals__would_be_decided_otherwise_after_a_division():
     for eps in (ONE_EPS, EPS):
         scaled = (apart(DECIMALS / eps, TABLE / eps) <= 1.0).all(axis=2)
@@ -54,7 +51,7 @@ def test_decimals__would_be_decided_otherwise_after_a_division():
 
 
 def test_join__with_eps_per_dimension_finds_the_pair_at_exactly_eps():
-    assert found(epsjoin.join([[22.0]], [[25.0]], eps=[3.0], metric="chebyshev")) == [(0, 0)]
+    assert found_pairs(epsjoin.join([[22.0]], [[25.0]], eps=[3.0], metric="chebyshev")) == [(0, 0)]
 
 
 @pytest.mark.parametrize("eps", [ONE_EPS, EPS], ids=["one eps", "eps of each"])
@@ -62,22 +59,22 @@ def test_join__with_eps_per_dimension_finds_the_pair_at_exactly_eps():
 def test_joins__decide_on_values_as_given(eps, cuts):
     two_tables = pairs_of(within(DECIMALS, TABLE, eps))
     one_table = pairs_of(np.triu(within(DECIMALS, DECIMALS, eps), 1))
-    assert found(epsjoin.join(DECIMALS, TABLE, eps, "chebyshev", cuts=cuts)) == two_tables
-    assert found(epsjoin.self_join(DECIMALS, eps, "chebyshev", cuts=cuts)) == one_table
+    assert found_pairs(epsjoin.join(DECIMALS, TABLE, eps, "chebyshev", cuts=cuts)) == two_tables
+    assert found_pairs(epsjoin.self_join(DECIMALS, eps, "chebyshev", cuts=cuts)) == one_table
     for metric in METRICS:
         if np.ndim(eps):
             expected = slow.scaled_pairs(DECIMALS, eps.tolist(), None, metric)
         else:
             expected = slow.brute_force(DECIMALS, eps, metric)
             weighted = epsjoin.self_join(DECIMALS, eps, metric, weights=[1.0, 1.0])
-            assert found(weighted) == sorted(expected)
-        assert found(epsjoin.self_join(DECIMALS, eps, metric, cuts=cuts)) == sorted(expected)
+            assert found_pairs(weighted) == sorted(expected)
+        assert found_pairs(epsjoin.self_join(DECIMALS, eps, metric, cuts=cuts)) == sorted(expected)
 
 
 @pytest.mark.parametrize("eps", [ONE_EPS, EPS], ids=["one eps", "eps of each"])
 def test_progressive_join__decides_on_values_as_given(eps):
     with epsjoin.progressive_join(DECIMALS, TABLE, epsjoin.Similarity(eps, "chebyshev")) as batches:
-        pairs = [pair for batch, *_ in batches for pair in found(batch)]
+        pairs = [pair for batch, *_ in batches for pair in found_pairs(batch)]
     assert sorted(pairs) == pairs_of(within(DECIMALS, TABLE, eps))
 
 
@@ -113,9 +110,9 @@ def test_bestmatch_join__has_a_partner_for_each_row_within_the_border(eps, how):
 
 def test_boxes_and_balls__decide_on_values_as_given():
     eps, expected = ONE_EPS, pairs_of(within(DECIMALS, TABLE, ONE_EPS))
-    assert found(epsjoin.box_join((DECIMALS, DECIMALS), (TABLE, TABLE), eps, "chebyshev")) == expected
+    assert found_pairs(epsjoin.box_join((DECIMALS, DECIMALS), (TABLE, TABLE), eps, "chebyshev")) == expected
     of_each = np.full(90, eps)
-    assert found(epsjoin.ball_join(DECIMALS, of_each, TABLE, of_each, "chebyshev")) == expected
+    assert found_pairs(epsjoin.ball_join(DECIMALS, of_each, TABLE, of_each, "chebyshev")) == expected
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -124,7 +121,7 @@ def test_update_join__decides_on_values_as_given(metric):
     moved[:9] = DECIMALS[40:49] + 0.1
     before = epsjoin.self_join(DECIMALS, ONE_EPS, metric)
     now = epsjoin.update_join(before, DECIMALS, moved, ids, ids, ONE_EPS, metric)
-    assert found(now) == sorted(slow.brute_force(moved, ONE_EPS, metric))
+    assert found_pairs(now) == sorted(slow.brute_force(moved, ONE_EPS, metric))
 
 
 @pytest.mark.parametrize("eps", [ONE_EPS, EPS], ids=["one eps", "eps of each"])

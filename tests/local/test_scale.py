@@ -16,13 +16,9 @@ from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.scale import scale_metric, weigh_metric
 from oracles import examples
 from oracles import join as twin
-from tests.local.join.brute_force import SEEDS, found_pairs
+from tests.local.join.brute_force import SEEDS, as_metric, found_pairs
 
 METRIC_WORDS = {"euclidean": "euclidean", "manhattan": "cityblock", "chebyshev": "chebyshev"}
-
-
-def of_name(metric):
-    return get_metric("minkowski", 3.0) if metric == "minkowski" else metric
 
 
 @pytest.mark.parametrize("cuts", [None, Cuts(n_parts=2), Cuts(n_parts=8)])
@@ -42,7 +38,7 @@ WAYS = [None, Cuts(n_parts=3), Cuts("regular", k=2)]
 
 def assert_is_scaled_brute_force(points, eps, weights, metric, **options):
     expected = twin.scaled_pairs(points, eps, weights, metric, 3.0)
-    pairs = self_join(points, eps, of_name(metric), weights=weights, **options)
+    pairs = self_join(points, eps, as_metric(metric), weights=weights, **options)
     assert found_pairs(pairs) == sorted(expected)
     assert pairs.distance.tolist() == [expected[pair] for pair in sorted(expected)]
 
@@ -167,7 +163,7 @@ def test_self_join__with_weights_is_that_of_scipy(metric, n, d, has_zero, seed):
     rows, others = np.triu_indices(n, 1)
     distances = distances[rows, others]
     sure = np.abs(distances - eps) > 1e-9 * eps
-    pairs = self_join(points, eps, of_name(metric), weights=weights)
+    pairs = self_join(points, eps, as_metric(metric), weights=weights)
     expected = distances <= eps
     if sure.all():
         assert found_pairs(pairs) == list(
@@ -203,5 +199,5 @@ def test_self_join__with_weights_and_eps_per_dimension_multiplies_both():
 @pytest.mark.parametrize("metric", [*METRIC_WORDS, "minkowski"])
 def test_weigh_metric__has_a_threshold_next_to_eps_however_far_points_are(metric):
     points = np.random.default_rng(0).random((50, 2)) * 1e200
-    weighted = weigh_metric(get_metric(of_name(metric)), points, np.array([0.3, 7.0]))
+    weighted = weigh_metric(get_metric(as_metric(metric)), points, np.array([0.3, 7.0]))
     assert 0.5 <= weighted.embedded_eps(0.5) < 0.5 * (1 + 1e-11)

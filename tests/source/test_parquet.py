@@ -28,7 +28,7 @@ def parquet(columns: dict[str, Any], names: list[str] | None = None) -> bytes:
     return file.getvalue()
 
 
-def not_utf_8(*values: bytes) -> pa.Array:
+def unchecked_texts(*values: bytes | None) -> pa.Array:
     return pa.array(values, pa.binary()).view(pa.string())
 
 
@@ -40,7 +40,7 @@ def test_records__a_parquet_value_that_python_cannot_hold_costs_one_row() -> Non
             "t": pa.array([0, 0, 2**62, 0], pa.timestamp("us")),
             "id": [1, 2, 3, 4],
             "x": [0.0, 0.0, 0.5, 1.0],
-            "name": not_utf_8(b"a", b"\xff\xfe", b"b", b"c"),
+            "name": unchecked_texts(b"a", b"\xff\xfe", b"b", b"c"),
             "n": pa.array([1, 1, 1, -(2**63)], pa.timestamp("ns")),
         }
     )
@@ -59,7 +59,7 @@ def test_records__a_parquet_value_that_python_cannot_hold_costs_one_row() -> Non
     ("column", "reason"),
     [
         (
-            pa.DictionaryArray.from_arrays(pa.array([1], pa.int32()), not_utf_8(b"a", b"\xff")),
+            pa.DictionaryArray.from_arrays(pa.array([1], pa.int32()), unchecked_texts(b"a", b"\xff")),
             r"not UTF-8: '\\xff'",
         ),
         (pa.array([0], pa.timestamp("us", "No/Where")), "cannot be read: '[1970-01-01 00:00:00.000000Z]'"),
@@ -105,7 +105,7 @@ def test_records__a_parquet_column_without_contract_is_not_read() -> None:
             "id": [1],
             "x": [0.0],
             "t": pa.array([2**62], pa.timestamp("us")),
-            "s": not_utf_8(b"\xff"),
+            "s": unchecked_texts(b"\xff"),
         }
     )
     records = open_records(io.BytesIO(data), "tiny.parquet", replace(SOURCE, format="parquet"))

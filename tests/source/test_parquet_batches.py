@@ -11,15 +11,7 @@ from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.source import batches, parquet
 from tests.source.both_ways import COLUMNS, SOURCES, WIDE, by_batches, by_definition, compare
-from tests.source.test_parquet import stored
-
-
-def _texts(*values: bytes | None) -> pa.Array:
-    return pa.array(values, pa.binary()).view(pa.string())
-
-
-FIRST, LAST = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""The first and the last microsecond that Python knows."""
+from tests.source.test_parquet import stored, unchecked_texts
 
 ODD_COLUMNS: dict[str, list[pa.Array]] = {
     "number": [
@@ -43,10 +35,10 @@ ODD_COLUMNS: dict[str, list[pa.Array]] = {
         pa.array(["1", None, "x", "3", "4", ""]),
     ],
     "string": [
-        _texts(b"a", None, b"", b"\xff\xfe", "é".encode(), b"a"),
-        _texts(b"a", None, b"", b"b", "é".encode(), b"a").cast(pa.large_string()),
-        _texts(b"a", None, b"", b"b", "é".encode(), b"a").dictionary_encode(),
-        _texts(b"a", None, b"", b"b", "é".encode(), b"a" * 20).cast(pa.string_view()),
+        unchecked_texts(b"a", None, b"", b"\xff\xfe", "é".encode(), b"a"),
+        unchecked_texts(b"a", None, b"", b"b", "é".encode(), b"a").cast(pa.large_string()),
+        unchecked_texts(b"a", None, b"", b"b", "é".encode(), b"a").dictionary_encode(),
+        unchecked_texts(b"a", None, b"", b"b", "é".encode(), b"a" * 20).cast(pa.string_view()),
         pa.array([b"a", None, b"", b"\xff", b"b", b"c" * 20], pa.binary_view()),
         pa.array([b"a", None, b"", b"\xff", b"b", b"c"]),
         pa.array(["[1]", None, "{}", '"a"', "é", "a"], pa.json_()),

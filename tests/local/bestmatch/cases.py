@@ -32,6 +32,10 @@ class Case(NamedTuple):
         return twin.best_matches(len(self.left), len(self.right), self.criteria)
 
 
+def rows_of(best):
+    return list(zip(best.left.tolist(), best.right.tolist(), best.best_for.tolist(), strict=True))
+
+
 def make_case(kind: str, seed: int) -> Case:
     """A case of up to eight rows on either side, on a coarse grid, with one to four columns."""
     random = np.random.default_rng([KINDS.index(kind), seed])

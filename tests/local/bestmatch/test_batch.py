@@ -7,17 +7,13 @@ import pytest
 
 from epsjoin import bestmatch_join
 from epsjoin.params import MATCH_HOW
-from local.bestmatch.cases import KINDS, make_case
+from local.bestmatch.cases import KINDS, make_case, rows_of
 from oracles import bestmatch as twin
 
 CASES = 120
 """Cases of each kind: 720 for each ``how``."""
 LONG_CASES = 2000
 """Further cases of each kind for each ``how``, in the long test."""
-
-
-def rows_of(best):
-    return list(zip(best.left.tolist(), best.right.tolist(), best.best_for.tolist(), strict=True))
 
 
 def assert_is_the_definition(kind, seeds):

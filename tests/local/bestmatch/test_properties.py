@@ -18,14 +18,10 @@ from epsjoin.local.bestmatch.best import best_of
 from epsjoin.local.bestmatch.filter import Filter
 from epsjoin.local.bestmatch.orders import orders_of
 from epsjoin.params import MATCH_HOW
-from local.bestmatch.cases import KINDS, make_case
+from local.bestmatch.cases import KINDS, make_case, rows_of
 from oracles import examples
 
 SEEDS = st.integers(0, 10**6)
-
-
-def rows_of(best):
-    return list(zip(best.left.tolist(), best.right.tolist(), best.best_for.tolist(), strict=True))
 
 
 def pairs_of(best):

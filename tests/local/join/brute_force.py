@@ -17,6 +17,10 @@ def found_pairs(pairs):
     return list(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True))
 
 
+def as_metric(name):
+    return get_metric("minkowski", 3.0) if name == "minkowski" else name
+
+
 CUT_FIELDS = ("n_parts", "k", "msl", "replication_budget", "sample_rows", "seed")
 
 

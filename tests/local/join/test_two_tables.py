@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.local.join.arrays import HOW, iter_join, join, self_join
-from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.own_rule import OwnRule
 from epsjoin.local.sweep import sweeping
 from oracles import examples
 from oracles import join as twin
+from tests.local.join.brute_force import as_metric, found_pairs
 
 SEEDS = st.integers(0, 10**6)
 OFTEN = OwnRule(lambda level, crossed, rows: (level + crossed + rows) % 3 != 0)
@@ -29,14 +29,6 @@ CUTS = {
     "local": Cuts("regular", n_parts=4, rule="not k>2", decisions="local"),
     "own": Cuts("regular", n_parts=5, rule=OFTEN, replication_budget=6.5),
 }
-
-
-def found_pairs(pairs):
-    return list(zip(pairs.left.tolist(), pairs.right.tolist(), strict=True))
-
-
-def as_metric(metric):
-    return get_metric("minkowski", 3.0) if metric == "minkowski" else metric
 
 
 @examples(300)
