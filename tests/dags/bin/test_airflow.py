@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from airflow.utils import dot_renderer
 
 from dags.fake_spark import REPOSITORY, write_script
 from dags.scripts import BIN, run
@@ -126,6 +127,16 @@ def test_airflow__run_is_dags_test_for_people(fake_airflow: Path) -> None:
     assert lines[0] == f'python: {RUNNER} {BIN}/dag_commands.py run navaids 2023-06-01 --conf {{"eps": 1}}'
     assert "AIRFLOW__LOGGING__LOG_FORMAT=%(message)s" in lines
     assert "EPSJOIN_RETRIES=0" in lines
+
+
+def test_airflow__dags_does_not_advise_to_install_what_is_not_locked(
+    fake_airflow: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "PYTHONWARNINGS=ignore:Could not import graphviz\n" in run("airflow", "dags", "list").stdout
+    assert "PYTHONWARNINGS=error\n" in run("airflow", "dags", "list", PYTHONWARNINGS="error").stdout
+    monkeypatch.setitem(sys.modules, "graphviz", None)
+    with pytest.warns(UserWarning, match="^Could not import graphviz"):  # what the filter is for
+        runpy.run_path(dot_renderer.__file__)
 
 
 @pytest.mark.parametrize("command", ["test", "trigger"])
