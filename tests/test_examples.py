@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib
+import inspect
+import operator
 import pkgutil
 import re
 from pathlib import Path
@@ -196,6 +199,9 @@ def test_library__other_lines_run(monkeypatch: pytest.MonkeyPatch) -> None:
     for block in others:
         exec(block, names)
     assert names["nearest"].neighbour.shape == names["nearest"].distance.shape == (5000, 5)
+    assert len(names["both"]) == len(epsjoin.join(names["points"], names["others"], 0.01).left)
+    assert set(names["both"]) == {"left_id", "right_id", "distance", "x", "y", "x_town", "y_town"}
+    assert len(names["next_town"]) == 5000
     assert names["expected"].pairs == names["n_pairs"]  # a sample of all rows
     assert 5 < 2 * len(epsjoin.self_join(names["points"], names["eps"]).left) / 5000 < 15
     assert names["between"].pairs == len(epsjoin.join(names["points"], names["others"], 0.05).left)
@@ -203,6 +209,20 @@ def test_library__other_lines_run(monkeypatch: pytest.MonkeyPatch) -> None:
     left, right, _ = epsjoin.self_join(names["points"], 0.01)
     assert sorted(names["by_sql"]) == list(zip(left.tolist(), right.tolist(), strict=True))
     assert len(set(names["part"].tolist())) > 10
+
+
+def test_library__lines_on_data_frames_fit_the_functions_that_they_call() -> None:
+    (block,) = re.findall(r"```text\n(.*?)```", draw_library.PAGE.read_text(encoding="utf-8"), re.DOTALL)
+    calls = [
+        node
+        for node in ast.walk(ast.parse(block))
+        if isinstance(node, ast.Call) and re.fullmatch(r"epsjoin\.spark\.\w+", ast.unparse(node.func))
+    ]
+    assert len(calls) == len(block.splitlines())
+    for call in calls:
+        function = operator.attrgetter(ast.unparse(call.func).removeprefix("epsjoin."))(epsjoin)
+        given = {word.arg: word.value for word in call.keywords if word.arg is not None}
+        inspect.signature(function).bind(*call.args, **given)
 
 
 def test_readme__lines_run(monkeypatch: pytest.MonkeyPatch) -> None:
