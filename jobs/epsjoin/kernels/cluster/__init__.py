@@ -1,1 +1,1 @@
-"""Compiled loops of clusters: union-find, degrees and border points, rounds of components."""
+"""Compiled loops of clusters: union-find, DBSCAN on pairs, spanning trees, rounds of components."""

@@ -6,14 +6,16 @@
 2. Rows that can be within eps lie in neighbouring cells, their ticks in a window. So for each difference of
    cells (a *pass*) the candidates of a row are the rows whose place, ``cell | tick``, is near the row's place
    plus a constant: two pointers that only move forward. Where rows lie densely, their gaps to the borders of
-   cells narrow the windows (:mod:`window_gaps`), and a directory tells where these begin and end.
+   cells narrow the windows (:mod:`epsjoin.kernels.join.window_gaps`), and a directory tells where these begin
+   and end.
 3. Candidates are filtered in blocks of 32, in float32, on at most eight coordinates, with slack for every
    rounding: a bit per candidate, no branch. Dense rows go by products, half the work, where that needs little
    more slack.
-4. What passes waits, and is decided by the mask (:mod:`cuts`), then in float64 on the coordinates as they
-   came (:mod:`survivors`).
+4. What passes waits, and is decided by the mask (:mod:`epsjoin.kernels.join.cuts`), then in float64 on the
+   coordinates as they came (:mod:`epsjoin.kernels.join.survivors`).
 
-No projection of the points increases a distance, so any coordinates serve (:mod:`projection`).
+No projection of the points increases a distance, so any coordinates serve
+(:mod:`epsjoin.kernels.join.projection`).
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Clusters: DBSCAN from points and from pairs, components in rounds."""
+"""Clusters: DBSCAN and HDBSCAN of points, DBSCAN of pairs, components in rounds, what sets clusters apart."""

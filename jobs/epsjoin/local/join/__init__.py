@@ -1,1 +1,1 @@
-"""Joins of arrays, of parts, of boxes; what they would give."""
+"""Joins of arrays, of parts, of boxes, of points that have changed; the first pairs."""

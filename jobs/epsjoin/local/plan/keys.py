@@ -133,8 +133,7 @@ class CodeKey:
         order, stacked = stack_rows(rows.points, rows.embedded, codes, *corners, self.boundaries, part, side)
         return sweep_stack(stacked, rows.ids[order], space.eps, metric.decision(eps), options)
 
-    # with the parameters of MaskKey's
-    def seconds(self, rows: float, dimensions: int, candidates: float, pairs: float) -> float:  # noqa: ARG002  # of all plans
+    def seconds(self, rows: float, dimensions: int, candidates: float, pairs: float) -> float:  # noqa: ARG002  # as of MaskKey
         """Estimate the seconds that one core sweeps."""
         return stack_nanoseconds(rows, candidates) / 1e9
 

@@ -1,1 +1,1 @@
-"""The step ``cluster``: DBSCAN from stored pairs."""
+"""The step ``cluster``: DBSCAN from stored pairs; and clusters of a frame of pairs."""

@@ -1,1 +1,1 @@
-"""The step ``fit_epsilon``, and the k-distances that the report shows."""
+"""The step ``fit_epsilon``, the same on frames, and the k-distances that the report shows."""

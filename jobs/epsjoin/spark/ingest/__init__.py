@@ -1,1 +1,1 @@
-"""The step ingest: files to typed points."""
+"""The step ``ingest``: files to typed points."""

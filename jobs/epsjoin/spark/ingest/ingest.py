@@ -1,4 +1,4 @@
-"""The step ingest: records of one snapshot's files become typed points, or go to quarantine with a reason."""
+"""The step ``ingest``: records of one snapshot become typed points, or go to quarantine with a reason."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The steps replicate and merge_join, and the same on frames."""
+"""The steps ``replicate``, ``merge_join`` and ``refine``, and the joins of frames."""

@@ -1,4 +1,4 @@
-"""Merge join: every part by itself, every pair once."""
+"""The step ``merge_join``: every part by itself, every pair once."""
 
 from __future__ import annotations
 

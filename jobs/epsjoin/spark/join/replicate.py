@@ -1,4 +1,4 @@
-"""Replicate: spread the points over the parts of a plan."""
+"""The step ``replicate``: spread the points over the parts of a plan."""
 
 from __future__ import annotations
 
