@@ -94,7 +94,7 @@ def test_failed_run__is_told_once_to_whom_the_page_names(
     assert (tmp_path / "told").read_text() == run.run_id
 
 
-def test_nobody_is_told_where_the_page_names_nobody(dag_bag: DagBag) -> None:
+def test_failure__is_told_to_nobody_where_the_page_names_nobody(dag_bag: DagBag) -> None:
     for dag in dag_bag.dags.values():
         assert dag.deadline is None
         assert dag.on_failure_callback is None

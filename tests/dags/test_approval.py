@@ -155,5 +155,5 @@ def test_job_limit__ends_jobs_and_no_question() -> None:
     assert {task.execution_timeout for task in matched.tasks} == {2 * day}
 
 
-def test_nobody_is_asked_where_the_page_does_not_want_it(dag_bag: DagBag) -> None:
+def test_approval__is_asked_of_nobody_where_the_page_does_not_want_it(dag_bag: DagBag) -> None:
     assert all("approve_epsilon" not in dag.task_dict for dag in dag_bag.dags.values())
