@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.matwin import grid_cost, sorting_cost
-from tests.oracles import examples
+from oracles import examples
 
 
 def test_sorting_cost__reads_and_writes_all_and_writes_the_runs() -> None:

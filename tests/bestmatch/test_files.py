@@ -21,7 +21,7 @@ from epsjoin import (
 )
 from epsjoin.errors import ArgumentError, BudgetError, DataRefusedError
 from epsjoin.kernels.arrays import Floats
-from tests.oracles.grid_order import in_grid_order
+from oracles.grid_order import in_grid_order
 
 HOWS = ("inner", "left", "right", "outer")
 NAMES = ["t", "x", "y"]

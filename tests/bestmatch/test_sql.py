@@ -10,7 +10,7 @@ import pytest
 
 from epsjoin import bestmatch_sql
 from epsjoin.errors import ArgumentError
-from tests.oracles import bestmatch as twin
+from oracles import bestmatch as twin
 
 HOWS = ("inner", "left", "right", "outer")
 Points = np.ndarray[Any, np.dtype[np.float64]]

@@ -17,7 +17,7 @@ from epsjoin.lake import slices
 from epsjoin.lake.lake import Lake, Slice
 from epsjoin.spark.points.hashes import hash_ids
 from epsjoin.spark.report import members
-from tests.oracles.deviations import z_score
+from oracles.deviations import z_score
 from tests.stored_runs import new_lake, row, write, write_run
 
 RUNS = ("2022-03-01", "2022-04-01", "2022-05-01")

@@ -18,6 +18,7 @@ from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import ArgumentError
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Lake, Slice
+from oracles import versions as oracle
 from tests.histories import (
     RUNS,
     State,
@@ -27,7 +28,6 @@ from tests.histories import (
     write_retyped,
     write_states,
 )
-from tests.oracles import versions as oracle
 from tests.tiny import key, list_of_coordinates, new_lake
 
 DAY = date(2023, 6, 1)

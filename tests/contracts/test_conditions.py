@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 
 from epsjoin.contracts.conditions import Filter, UnknownFormError
+from oracles import examples
 from tests.contracts.test_row_rules import CONDITIONS, ROWS, sqlite
-from tests.oracles import examples
 
 TYPES = (("a", "integer"), ("b", "integer"), ("c", "string"))
 MORE = ["a BETWEEN 1 AND b", "NOT a < b", "NOT (a < b OR c = 'x')", "a NOT BETWEEN -1 AND 2", "a IN (1, 2.0)"]

@@ -18,7 +18,7 @@ from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.row_rules import Constraint, condition_of, constraints_of
 from epsjoin.contracts.tables import Rule, TableContract, load_table
 from epsjoin.paths import CONTRACTS
-from tests.oracles import examples
+from oracles import examples
 
 OPTIONAL = frozenset({"a", "b", "c"})
 NUMBERS = st.none() | st.integers(-3, 3)

@@ -14,8 +14,8 @@ from epsjoin.lake import slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.history import KEYS, open_view, read_ranges, read_rows
 from epsjoin.lake.lake import Lake, Slice
+from oracles import versions as oracle
 from tests.histories import RUNS, as_oracle, draw_states, split, states_of, write_group, write_states
-from tests.oracles import versions as oracle
 from tests.tiny import coordinate, key, new_lake
 
 STATES = draw_states(1)

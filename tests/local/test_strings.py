@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from epsjoin import ArgumentError, BudgetError, Pairs, string_join
-from tests.oracles.strings import levenshtein
+from oracles.strings import levenshtein
 
 CITIES = Path(__file__).parents[1] / "data" / "cities" / "geonames_cities1000.csv.gz"
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from epsjoin.contracts.sources import DELIMITERS
 from epsjoin.source import batches, blocks, bounds, csv_columns
-from tests.oracles import examples
+from oracles import examples
 from tests.source.both_ways import (
     BY_COLUMNS,
     COLUMNS,

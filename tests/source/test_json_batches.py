@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.source import blocks, bounds, json_columns
-from tests.oracles import examples
+from oracles import examples
 from tests.source.both_ways import (
     BY_COLUMNS,
     COLUMNS,

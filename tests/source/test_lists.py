@@ -16,7 +16,7 @@ from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.source import batches, blocks, json_columns, parquet
 from epsjoin.source.values import kind_of
-from tests.oracles import examples
+from oracles import examples
 from tests.source.both_ways import by_batches, by_definition, compare, count_asked
 from tests.source.test_json_batches import VALUES
 from tests.source.test_parquet import stored

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from epsjoin.contracts.source_columns import MAX_DECIMALS
 from epsjoin.source import rules
 from epsjoin.source.rules import round_numbers
-from tests.oracles import examples
+from oracles import examples
 from tests.source.tiny_source import SOURCE, read
 
 DECIMALS = st.integers(0, MAX_DECIMALS)

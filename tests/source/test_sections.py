@@ -18,7 +18,7 @@ from epsjoin.source.batches import open_batches
 from epsjoin.source.blocks import OpenSection
 from epsjoin.source.bounds import LimitedStream
 from epsjoin.source.sections import Section, cut, merge_columns, survey
-from tests.oracles import examples
+from oracles import examples
 from tests.source.both_ways import SOURCES, WIDE, Outcome, by_definition
 from tests.source.test_csv_batches import GOOD_ROW, files
 from tests.source.test_json_batches import files_of_objects

@@ -13,7 +13,7 @@ from epsjoin import Trees
 from epsjoin.contracts.odcs import Column
 from epsjoin.source.trees import count_nodes, read_document
 from epsjoin.source.values import kind_of
-from tests.oracles import examples
+from oracles import examples
 
 OBJECT, TEXT = (Column("doc", kind, max_nodes=9) for kind in ("object", "string"))
 DEEP = "[" * 100_000 + "]" * 100_000

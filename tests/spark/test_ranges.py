@@ -12,8 +12,8 @@ import epsjoin.spark
 from epsjoin.errors import ArgumentError, TableError
 from epsjoin.lake.history import KEYS, open_view, read_rows
 from epsjoin.lake.lake import Lake
+from oracles import versions as oracle
 from tests.histories import RUNS, as_oracle, draw_states, states_of, write_retyped, write_states
-from tests.oracles import versions as oracle
 
 
 def history(lake: Lake, table: str) -> DataFrame:

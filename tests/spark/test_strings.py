@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from epsjoin import string_join as join_strings
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.spark import string_join
+from oracles.strings import levenshtein
 from tests.local.test_strings import some
-from tests.oracles.strings import levenshtein
 
 
 def frame_of(spark: SparkSession, strings: list[str | None]) -> DataFrame:

@@ -7,8 +7,8 @@ import pytest
 
 from epsjoin import bestmatch_join
 from epsjoin.params import MATCH_HOW
-from local.bestmatch.cases import KINDS, make_case, rows_of
 from oracles import bestmatch as twin
+from tests.local.bestmatch.cases import KINDS, make_case, rows_of
 
 CASES = 120
 """Cases of each kind: 720 for each ``how``."""

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.local.bestmatch.stream import BestmatchStream
-from tests.oracles import examples, matwin
+from oracles import examples, matwin
 
 
 @examples(200)

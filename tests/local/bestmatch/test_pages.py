@@ -24,8 +24,8 @@ from epsjoin.local.bestmatch.pages import (
     gallop,
     schedule,
 )
-from tests.oracles import examples
-from tests.oracles.grid_order import cell, in_grid_order
+from oracles import examples
+from oracles.grid_order import cell, in_grid_order
 
 Layout = list[Ints]
 

@@ -18,8 +18,8 @@ from epsjoin.local.bestmatch.best import best_of
 from epsjoin.local.bestmatch.filter import Filter
 from epsjoin.local.bestmatch.orders import orders_of
 from epsjoin.params import MATCH_HOW
-from local.bestmatch.cases import KINDS, make_case, rows_of
 from oracles import examples
+from tests.local.bestmatch.cases import KINDS, make_case, rows_of
 
 SEEDS = st.integers(0, 10**6)
 

@@ -13,8 +13,8 @@ from epsjoin.local.bestmatch.batch import bestmatch_join
 from epsjoin.local.bestmatch.orders import Closest, Own, OwnOrder
 from epsjoin.local.bestmatch.stream import BestmatchStream
 from epsjoin.local.bestmatch.watermarks import Order, Punctuated, Sorted, Within
+from oracles import seeds
 from tests.local.bestmatch.streams import HOWS, ORDERS, Rows, as_set, interleave, lattice, put_in_order, run
-from tests.oracles import seeds
 
 
 def assert_is_batch(how: Any, order: Order, seeds: range, most_rows: int) -> None:

@@ -13,8 +13,8 @@ from epsjoin.local.bestmatch.batch import bestmatch_join
 from epsjoin.local.bestmatch.orders import Closest, Subset
 from epsjoin.local.bestmatch.stream import BestmatchStream
 from epsjoin.local.bestmatch.watermarks import Order, Punctuated, Within
+from oracles import seeds
 from tests.local.bestmatch.streams import ORDERS, as_set, lattice, run
-from tests.oracles import seeds
 
 
 def test_push__refuses_a_late_row_and_takes_nothing() -> None:

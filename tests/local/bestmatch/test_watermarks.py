@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from epsjoin.errors import ArgumentError
 from epsjoin.local.bestmatch.watermarks import Order, Punctuated, ReadAhead, Sorted, Watermark, Within
-from tests.oracles import examples
+from oracles import examples
 
 
 def may_follow(order: Order, before: list[float], value: float) -> bool:

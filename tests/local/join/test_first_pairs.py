@@ -10,7 +10,7 @@ import pytest
 from epsjoin.local.join.first_pairs import MAX_FIRST_PAIRS, LeftOut, find_first_pairs
 from epsjoin.local.metric import get_metric
 from epsjoin.local.sweep.pairs import Pairs
-from tests.oracles import join as slow
+from oracles import join as slow
 
 RNG = np.random.default_rng(0)
 IDS = RNG.permutation(10_000)[:400].astype(np.int64)

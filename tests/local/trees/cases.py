@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from epsjoin import Trees
-from tests.oracles.trees import Tree, edited, n_nodes, nested, random_tree
+from oracles.trees import Tree, edited, n_nodes, nested, random_tree
 
 DATA = Path(__file__).parents[2] / "data" / "vega_specs"
 LABELS = "abc"

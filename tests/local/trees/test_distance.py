@@ -13,8 +13,8 @@ from epsjoin.kernels.trees.bounds import fill_bounds, label_bound
 from epsjoin.kernels.trees.distance import fill_distances
 from epsjoin.local.trees import distance as module
 from epsjoin.local.trees.prepared import Order, TreeOptions, check_options, prepare
+from oracles.trees import Tree, all_distances, n_nodes, random_tree, recurrence
 from tests.local.trees.cases import LABELS, as_trees, edited_at_random, random_pairs
-from tests.oracles.trees import Tree, all_distances, n_nodes, random_tree, recurrence
 
 COSTS = [(1, 1), (2, 1), (1, 2), (3, 2)]
 

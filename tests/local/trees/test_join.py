@@ -13,8 +13,8 @@ from epsjoin import ArgumentError, BudgetError, Trees, tree_distance, tree_edits
 from epsjoin.kernels.trees.bounds import DEGREE, HEIGHT, LABEL, fill_bounds
 from epsjoin.local.trees.prepared import Order, check_options, prepare
 from epsjoin.local.trees.refine import bounds_of
+from oracles.trees import Tree, canonical, random_tree, recurrence
 from tests.local.trees.cases import DATA, LABELS, as_trees, edited_at_random, random_pairs, specs
-from tests.oracles.trees import Tree, canonical, random_tree, recurrence
 
 EXPECTED = json.loads((DATA / "expected.json").read_text())
 NEWEST = "2026-07-01"

@@ -12,7 +12,7 @@ import pytest
 
 from epsjoin import ArgumentError, DataRefusedError, Trees, tree_distance
 from epsjoin.local.trees.packed import pack, unpack
-from tests.oracles.trees import Tree, nested, random_tree
+from oracles.trees import Tree, nested, random_tree
 
 
 def labels_of(trees: Trees) -> list[str]:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from epsjoin.errors import ArgumentError
 from epsjoin.local.versions.pages import DELETED, VersionedPages
 from epsjoin.local.versions.tree import is_alive
-from tests.oracles import examples
-from tests.oracles import versions as oracle
+from oracles import examples
+from oracles import versions as oracle
 
 History = tuple[list[int], list[dict[int, Any]]]
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.local.versions.ranges import NO_RANGES, OPEN, Ranges, apply_run, find_eras, lay_out
+from oracles import examples
+from oracles import versions as oracle
 from tests.open_sets import DATA
-from tests.oracles import examples
-from tests.oracles import versions as oracle
 
 States = Mapping[int, Mapping[int, int]]
 

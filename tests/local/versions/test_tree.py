@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from epsjoin.errors import ArgumentError
 from epsjoin.local.versions.tree import VersionTree, end_set, find_start, is_alive
-from tests.oracles import examples
-from tests.oracles import versions as oracle
+from oracles import examples
+from oracles import versions as oracle
 
 
 @st.composite

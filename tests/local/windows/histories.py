@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from epsjoin.local.windows.batches import Counts
-from tests.oracles.windows import plain
+from oracles.windows import plain
 
 NUMBERS = st.sampled_from([0, 1, -1, 2, 2**53, 2**53 + 1, 2**63 - 1, -(2**63)]) | st.none()
 FLOATS = st.sampled_from([0.0, -0.0, 1.0, 1.5, math.nan, -2.0]) | st.none()

@@ -12,8 +12,8 @@ from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.local.join.arrays import self_join
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.windows.join_window import JoinWindow
-from tests.oracles import examples
-from tests.oracles import join as join_twin
+from oracles import examples
+from oracles import join as join_twin
 
 BATCHES = st.lists(
     st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=5), min_size=1, max_size=8

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from epsjoin.errors import ArgumentError
 from epsjoin.local.windows.row_window import RowWindow
-from tests.oracles import examples
-from tests.oracles.windows import Window
+from oracles import examples
+from oracles.windows import Window
 
 VALUES = [0.0, 1.0, -2.5, math.nan]
 HISTORIES = st.lists(st.lists(st.sampled_from(VALUES) | st.none(), max_size=8), max_size=12)

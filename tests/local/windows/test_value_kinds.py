@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from epsjoin.local.windows.kinds import VALUE_KINDS
 from epsjoin.local.windows.value_window import ValueWindow
+from oracles import examples
+from oracles.windows import Window
 from tests.local.windows.histories import HISTORIES, histories, items, listed
-from tests.oracles import examples
-from tests.oracles.windows import Window
 
 
 @given(HISTORIES, st.sampled_from([1, 2, 6]))

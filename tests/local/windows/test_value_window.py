@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 
 from epsjoin.local.windows.batches import Counts
 from epsjoin.local.windows.value_window import ValueWindow
+from oracles import examples
+from oracles.windows import NAN, Window, plain
 from tests.local.windows.histories import HISTORIES, NUMBERS, histories, items, listed
 from tests.open_sets import DATA
-from tests.oracles import examples
-from tests.oracles.windows import NAN, Window, plain
 
 LARGE = st.integers(-(2**63), 2**63 - 1) | st.integers(2**60, 2**60 + 9) | st.integers(2**53 - 4, 2**53 + 4)
 

@@ -22,7 +22,7 @@ from epsjoin.source.delimiters import describe
 from epsjoin.source.draft.contract import draft
 from epsjoin.source.guess_delimiter import choose_delimiter
 from epsjoin.source.records import open_records
-from tests.oracles import examples
+from oracles import examples
 
 TEXTS = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=5)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.spark.report.clusters import add_exactly
-from tests.oracles import examples
+from oracles import examples
 
 
 @given(st.lists(st.lists(st.floats(-1e15, 1e15)), min_size=1))

@@ -34,8 +34,8 @@ from epsjoin.spark.report.trends import make_trends_before
 from epsjoin.spark.rows import stored
 from epsjoin.spark.tasks.arrow import Task
 from epsjoin.vocabulary import NOISE
+from oracles.deviations import z_score
 from tests.html_reader import Reader
-from tests.oracles.deviations import z_score
 from tests.spark.conftest import STEPS, JobMaker
 from tests.spark.ingest.here import reading_here
 from tests.spark.two_runs import BEFORE, LATER, Rows, changed, job_on, run_steps, snapshot, some_rows
