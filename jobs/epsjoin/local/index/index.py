@@ -18,7 +18,17 @@ from epsjoin.kernels.sorting import argsort
 from epsjoin.local.arguments import MAX_COLUMNS, check_count, int_column
 from epsjoin.local.coordinates import check_points
 from epsjoin.local.index import store
-from epsjoin.local.index.parts import Part, Piece, Within, sort_pairs
+from epsjoin.local.index.parts import (
+    Part,
+    Piece,
+    Within,
+    all_rows,
+    arrange,
+    count_rows,
+    end_of,
+    sort_pairs,
+    take_out,
+)
 from epsjoin.local.join.arrays import self_join
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.neighbours.nearest import KNearest
@@ -137,7 +147,7 @@ class Index:
 
     def __len__(self) -> int:
         """Number of rows that are there."""
-        return _count_rows(self._parts)
+        return count_rows(self._parts)
 
     def __repr__(self) -> str:
         weighted = ", weighted" if self._search is not self.metric else ""
@@ -146,7 +156,7 @@ class Index:
     @property
     def rows(self) -> Ints:
         """The numbers of the rows that are there, (n,) int64, ascending; 0 to n - 1 if none was removed."""
-        return _rows(self._parts)
+        return all_rows(self._parts)
 
     def join(self, queries: ArrayLike, eps: float) -> Pairs:
         """Find every pair of a query and a row of the index within eps.
@@ -195,8 +205,8 @@ class Index:
             As :func:`epsjoin.self_join`.
         """
         asked, parts = self._check_eps(eps), self._parts
-        n = _count_rows(parts)
-        rows = None if n == _end(parts) else _rows(parts)
+        n = count_rows(parts)
+        rows = None if n == end_of(parts) else all_rows(parts)
         if n > _MAX_ROWS_BY_LEAVES or self._d > _MAX_COLUMNS_BY_LEAVES:
             found = self_join(self._all_points(parts), eps, self.metric, weights=self._weights())
         else:
@@ -239,12 +249,12 @@ class Index:
         """
         k, parts = check_count("k", k, most=MAX_COLUMNS), self._parts
         values = self._all_points(parts) if queries is None else self._check(queries)
-        q, n_others = len(values), _count_rows(parts) - (queries is None)
+        q, n_others = len(values), count_rows(parts) - (queries is None)
         if not q:
             return KNearest(np.empty((0, k), np.int64), np.empty((0, k)))
         if k > n_others:
             raise ArgumentError(f"k must be at most the number of other points, {n_others}, not {k}")
-        own = read_only(_rows(parts) if queries is None else np.full(q, -1))
+        own = read_only(all_rows(parts) if queries is None else np.full(q, -1))
         embedded, lists = read_only(self._search.embed(values)), make_lists(q, k)
         for part in parts:
             part.nearest(self._search, self._everything, values, embedded, lists, own)
@@ -301,17 +311,10 @@ class Index:
         if len(twice):
             raise ArgumentError(f"rows must have each row once, but {removed[twice[0]]} comes twice")
         with _CHANGING:
-            missing = removed[~np.isin(removed, _rows(self._parts), assume_unique=True)]
+            missing = removed[~np.isin(removed, all_rows(self._parts), assume_unique=True)]
             if len(missing):
                 raise ArgumentError(f"rows must be rows of the index, which {missing[0]} is not")
-            left: list[Part | Piece] = []
-            for part in self._parts:
-                first, end = part.piece.first, part.piece.end()
-                mine = removed[np.searchsorted(removed, first) : np.searchsorted(removed, end)]
-                kept = part.piece.without(mine) if len(mine) else part
-                if kept is not None:
-                    left.append(kept)
-            self._arrange(left)
+            self._parts = arrange(take_out(self._parts, removed), self._search)
 
     def save(self, folder: str | Path) -> None:
         """Write the index into a folder, from which :meth:`read` reads it.
@@ -342,17 +345,8 @@ class Index:
         if not len(points):
             return
         with _CHANGING:
-            self._arrange([*self._parts, Piece(self._end, points.copy())])
+            self._parts = arrange([*self._parts, Piece(self._end, points.copy())], self._search)
             self._end += len(points)
-
-    def _arrange(self, given: list[Part | Piece]) -> None:
-        """Make parts of these, of which each is at least twice as large as the next; those that fit stay."""
-        arranged: list[Part | Piece] = []
-        for each in given:
-            while arranged and len(arranged[-1].points) < 2 * len(each.points):
-                each = _piece_of(arranged.pop()).and_then(_piece_of(each))
-            arranged.append(each)
-        self._parts = [each if isinstance(each, Part) else Part.grow(each, self._search) for each in arranged]
 
     def _weights(self) -> Floats | None:
         return self._search.weights if isinstance(self._search, WeightedMetric) else None
@@ -381,24 +375,6 @@ class Index:
             asked = Within(plain(self._search.decision(threshold)), plain(reach))
             self._within = {threshold: asked}
         return asked
-
-
-def _count_rows(parts: list[Part]) -> int:
-    return sum(len(part.points) for part in parts)
-
-
-def _end(parts: list[Part]) -> int:
-    """One more than the last row of all."""
-    return parts[-1].piece.end() if parts else 0
-
-
-def _rows(parts: list[Part]) -> Ints:
-    """The rows of all parts."""
-    return np.concatenate([np.empty(0, np.int64), *(part.piece.all_rows() for part in parts)])
-
-
-def _piece_of(each: Part | Piece) -> Piece:
-    return each.piece if isinstance(each, Part) else each
 
 
 def _copy(batches: list[Pairs]) -> Pairs:

@@ -1,8 +1,8 @@
-"""A part of an index: a tree of boxes over some of its rows, and what is found in it."""
+"""The parts of an index: trees of boxes over its rows, how they are arranged, and what is found in one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -156,6 +156,48 @@ class Part(NamedTuple):
         """
         of_lists = read_only(np.arange(len(queries)))
         search_tree(everything, metric.norm, self.tree, self.names, queries, embedded, own, of_lists, lists)
+
+
+def arrange(given: Sequence[Part | Piece], metric: Metric) -> list[Part]:
+    """Make parts of these, of which each is at least twice as large as the next; those that fit stay."""
+    arranged: list[Part | Piece] = []
+    for each in given:
+        while arranged and len(arranged[-1].points) < 2 * len(each.points):
+            each = _piece_of(arranged.pop()).and_then(_piece_of(each))
+        arranged.append(each)
+    return [each if isinstance(each, Part) else Part.grow(each, metric) for each in arranged]
+
+
+def _piece_of(each: Part | Piece) -> Piece:
+    return each.piece if isinstance(each, Part) else each
+
+
+def take_out(parts: list[Part], removed: Ints) -> list[Part | Piece]:
+    """Take rows, ascending, out of parts: those that had one are pieces then, and the empty ones are gone."""
+    left: list[Part | Piece] = []
+    for part in parts:
+        mine = removed[
+            np.searchsorted(removed, part.piece.first) : np.searchsorted(removed, part.piece.end())
+        ]
+        kept = part.piece.without(mine) if len(mine) else part
+        if kept is not None:
+            left.append(kept)
+    return left
+
+
+def count_rows(parts: list[Part]) -> int:
+    """Number of rows of all parts."""
+    return sum(len(part.points) for part in parts)
+
+
+def end_of(parts: list[Part]) -> int:
+    """One more than the last row of all."""
+    return parts[-1].piece.end() if parts else 0
+
+
+def all_rows(parts: list[Part]) -> Ints:
+    """The rows of all parts, ascending."""
+    return np.concatenate([np.empty(0, np.int64), *(part.piece.all_rows() for part in parts)])
 
 
 def sort_pairs(n: int, batches: list[Pairs]) -> Pairs:
