@@ -6,19 +6,29 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from epsjoin.errors import BudgetError, TableError
 from epsjoin.lake import parquet, slices, targets, transactions
 from epsjoin.lake.lake import Slice
+from epsjoin.lake.parquet import File
 from epsjoin.lake.sample import Sample
 from epsjoin.lake.schemas import parse_ddl
 from epsjoin.lake.targets import Target
+from epsjoin.local.metric import get_metric
+from epsjoin.local.plan.cuts import Cuts
+from epsjoin.local.plan.planner import plan_join
 from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.join import replicate
+from epsjoin.spark.join.replicas import FLUSH_BYTES
+from epsjoin.spark.join.replicate import n_files
 from epsjoin.spark.points import points
+from epsjoin.spark.points.points import Points
+from epsjoin.spark.points.reading import Reading
 from epsjoin.spark.rows import splits
+from epsjoin.spark.rows.rows import StoredRows
 from epsjoin.spark.tasks import tasks
 from tests import open_sets
 from tests.spark.conftest import JobMaker
@@ -173,3 +183,20 @@ def test_replicate__refuses_what_fit_epsilon_would_by_the_first_rows_of_its_one_
         said.append(str(refused.value))
     assert said[0] == said[1]
     assert drawn == [300, 800], "of the fit; of the plan, 100 for each of 8 parts"
+
+
+def test_n_files__counts_the_times_that_a_task_writes() -> None:
+    """A partition of a frame may be large: its task writes whenever it holds enough."""
+    sample = np.random.default_rng(1).random((500, 2))
+    ids, metric = np.arange(500), get_metric("euclidean")
+    of_frame = Points(None, Reading(("x", "y"), 2), 500, 3)
+    small, large = (plan_join(sample, ids, n, 0.01, metric, Cuts(n_parts=4)) for n in (500, 10**9))
+    assert n_files(of_frame, small) == pytest.approx(small.n_parts * 3, rel=0.01)
+    flushes = large.expected_rows * (2 * 8 + 8 + 8 + 4) / FLUSH_BYTES
+    assert n_files(of_frame, large) == pytest.approx(large.n_parts * (3 + flushes), rel=0.01)
+    assert flushes > 500
+    stored = [File("points", f"{i}.parquet", 30 << 20, 1, {}) for i in range(2)]
+    files = StoredRows(None, "file:///nowhere", stored, "id long, point binary", 7)
+    of_table = Points(None, Reading(("x", "y"), 2), 500, files=files)
+    assert n_files(of_table, small) == pytest.approx(small.n_parts * len(files.splits()), rel=0.01)
+    assert len(files.splits()) > 1

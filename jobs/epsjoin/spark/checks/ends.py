@@ -22,8 +22,9 @@ from epsjoin.local.verify.compare import compare_distances
 from epsjoin.spark.checks.faults import FAULT, MAX_SHOWN, to_batch
 from epsjoin.spark.job.job import Job
 from epsjoin.spark.rows import scan
+from epsjoin.spark.rows.partials import combine_partials
 from epsjoin.spark.rows.persist import persist_until
-from epsjoin.spark.rows.rows import FrameRows, combine_partials
+from epsjoin.spark.rows.rows import FrameRows
 from epsjoin.spark.tasks.arrow import Task
 
 MAX_CHAINED_CORES = 4_000_000

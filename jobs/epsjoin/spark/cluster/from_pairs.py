@@ -32,13 +32,13 @@ from epsjoin.local.cluster.from_pairs import label as label_arrays
 from epsjoin.local.cluster.positions import AllPoints, id_of_noise, id_twice, point_missing, positions_of
 from epsjoin.spark.cluster.components import MAX_IN_ONE_TASK, join_forests
 from epsjoin.spark.points.points import Points
+from epsjoin.spark.rows.partials import combine_partials
 from epsjoin.spark.rows.persist import persist_until
 from epsjoin.spark.rows.rows import (
     BATCH_ROWS,
     FrameRows,
     MappedRows,
     Rows,
-    combine_partials,
     select_columns,
     to_frame,
 )

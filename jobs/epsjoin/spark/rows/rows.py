@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -26,7 +26,6 @@ from epsjoin.spark.tasks.cost import counted
 from epsjoin.spark.tasks.progress import progress_shown
 from epsjoin.spark.tasks.shared import give, given_files, take
 
-Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
 BATCH_ROWS = 1 << 20
 """Maximum number of rows in a batch that a task reads from a file, by default."""
 
@@ -109,11 +108,11 @@ class IpcRows:
 
     def map(self, work: Task, schema: str) -> DataFrame:
         """See :class:`Rows`."""
-        return FrameRows(self.frame).map(_with_ipc_input(work), schema)
+        return FrameRows(self.frame).map(_compose(work, from_ipc_column), schema)
 
     def run(self, work: Task) -> list[pa.RecordBatch]:
         """See :class:`Rows`."""
-        return FrameRows(self.frame).run(_with_ipc_input(work))
+        return FrameRows(self.frame).run(_compose(work, from_ipc_column))
 
 
 @dataclass(frozen=True)
@@ -301,53 +300,15 @@ def select_columns(rows: Rows, schema: str) -> Rows:
 
 def to_ipc_rows(rows: Rows) -> IpcRows:
     """Write the rows as Arrow IPC streams, one for each batch; lazy."""
-    return IpcRows(rows.map(_with_ipc_output(iter), _IPC), rows.schema)
+    return IpcRows(rows.map(_write_ipc, _IPC), rows.schema)
 
 
 _IPC = "ipc binary"
 
 
-def _with_ipc_output(work: Task) -> Task:
-    def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in work(batches):
-            stream = to_ipc(batch)
-            yield pa.record_batch({"ipc": pa.array([stream], pa.binary())})
-
-    return write
-
-
-def _with_ipc_input(work: Task) -> Task:
-    def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return work(from_ipc_column(batches))
-
-    return read
-
-
-def combine_partials(
-    partials: Iterable[Arrays], merge: Callable[[Sequence[Arrays]], Arrays], max_rows: int = 1 << 22
-) -> Iterator[Arrays]:
-    """Merge the partial results of a task's batches: it returns rows of its points instead of its pairs.
-
-    Parameters
-    ----------
-    partials : a tuple of arrays of equal length for each batch.
-    merge : makes one such tuple of several.
-    max_rows : maximum number of rows to hold. Merged rows that are still more are yielded, and merging begins
-        anew.
-    """
-    held: list[Arrays] = []
-    rows = 0
-    for each in partials:
-        held.append(each)
-        rows += len(each[0])
-        if rows > max_rows:
-            held = [merge(held)]
-            rows = len(held[0][0])
-            if rows > max_rows:
-                yield held.pop()
-                rows = 0
-    if held:
-        yield held[0] if len(held) == 1 else merge(held)
+def _write_ipc(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield pa.record_batch({"ipc": pa.array([to_ipc(batch)], pa.binary())})
 
 
 def collect_table(rows: Rows) -> pa.Table:
