@@ -10,13 +10,12 @@ from typing import Any
 import pytest
 
 from epsjoin.errors import DataRefusedError
-from epsjoin.lake import slices
-from epsjoin.lake.lake import Slice
 from epsjoin.params import RunParams
 from epsjoin.source.sampling import sample_files
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job.job import Job
 from tests.spark.conftest import JobMaker
+from tests.spark.ingest.ingested import rows
 from tests.tiny import coordinate, has_slice, key
 
 N = 900
@@ -54,10 +53,6 @@ def job(make_job: JobMaker, tmp_path: Path) -> Job:
     write(tmp_path, job.run, lines_of())
     ingest.run(job)
     return replace(job, run=NEXT)
-
-
-def rows(job: Job, table: str) -> list[dict[str, Any]]:
-    return slices.read_slice(job.lake, Slice(table, job.run)).to_pylist()
 
 
 def test_ingest__counts_what_is_left_out_and_refuses_none_of_it(
