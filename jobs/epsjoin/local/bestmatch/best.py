@@ -10,7 +10,7 @@ import numpy as np
 
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.kernels.arrays import Bools, Ints
-from epsjoin.kernels.dominance import undominated
+from epsjoin.kernels.bestmatch.dominance import undominated
 from epsjoin.kernels.sorting import argsort
 from epsjoin.local.bestmatch.candidates import Candidates
 from epsjoin.local.sweep.sweeping import Counters, add_counts

@@ -14,8 +14,8 @@ import numpy as np
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
-from epsjoin.kernels.dominance import Masks
-from epsjoin.kernels.matching import fill_differences, fill_distances
+from epsjoin.kernels.bestmatch.criteria import fill_differences, fill_distances
+from epsjoin.kernels.bestmatch.dominance import Masks
 from epsjoin.kernels.sorting import lexsort
 from epsjoin.local.arguments import as_array
 from epsjoin.local.bestmatch.filter import Filter

@@ -6,7 +6,7 @@ import numpy as np
 
 from epsjoin.errors import BudgetError
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.kernels.matching import fill_runs, nearest_begins
+from epsjoin.kernels.bestmatch.criteria import fill_runs, nearest_begins
 from epsjoin.kernels.sorting import argsort, lexsort
 from epsjoin.local.bestmatch.candidates import Candidates
 

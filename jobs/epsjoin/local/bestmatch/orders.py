@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats
-from epsjoin.kernels.dominance import Masks
+from epsjoin.kernels.bestmatch.dominance import Masks
 from epsjoin.local.arguments import as_array, as_number
 from epsjoin.local.bestmatch.rows import seconds_of
 from epsjoin.local.metric import Metric, get_metric

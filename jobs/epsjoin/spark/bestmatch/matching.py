@@ -9,7 +9,7 @@ import numpy as np
 
 from epsjoin.errors import DataRefusedError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
-from epsjoin.kernels.dominance import Masks
+from epsjoin.kernels.bestmatch.dominance import Masks
 from epsjoin.local.bestmatch.batch import FOR_LEFT, FOR_RIGHT
 from epsjoin.local.bestmatch.best import By, How, best_of
 from epsjoin.local.bestmatch.candidates import Candidates

@@ -10,7 +10,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from epsjoin.kernels.arrays import Bools, Bytes, Floats, Ints
-from epsjoin.kernels.dominance import Masks
+from epsjoin.kernels.bestmatch.dominance import Masks
 from epsjoin.local.bestmatch.candidates import Candidates, preferences_of
 from epsjoin.local.bestmatch.orders import Order
 

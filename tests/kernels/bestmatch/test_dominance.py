@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from epsjoin.kernels.dominance import undominated
+from epsjoin.kernels.bestmatch.dominance import undominated
 
 
 def kept_by_definition(values, masks):
