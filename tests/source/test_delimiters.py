@@ -112,12 +112,14 @@ def test_records__a_last_line_of_blanks_is_not_cut_off() -> None:
         ('"id";"a;b"\n"1";"x;y"\n2;"two\nlines"\n', ";"),
         ("name, unit;x\na;1\nb;2\n", ";"),
         ("\ufeffid;x\n\n1;0.5\n", ";"),
+        ("id;x\n1;\udcdf\n2;\udcdf\n", ";"),  # so is what is not UTF-8
         ("id;x\n1;2\n3", ";"),  # what is cut off is for the reader to say
         # the comma where it could be the delimiter
         ("id,x\n1,2\n", ","),
         ("id;x,y\n1;2,3\n", ","),
         ("id,x;y\n1,2\n1,2;3\n", ","),
         ("id;x,y\n1;2,3\n4;5\n", ","),
+        ("id;x,y\n1;\udcdf,3\n", ","),
         # the header alone
         ("id;x\n", ";"),
         ('"id";"x,y"\n', ";"),
@@ -136,8 +138,9 @@ def test_records__a_last_line_of_blanks_is_not_cut_off() -> None:
 def test_choose_delimiter__is_the_only_one_that_the_first_records_allow(
     tmp_path: Path, content: str, delimiter: str
 ) -> None:
-    (tmp_path / "a.csv").write_text(content, encoding="utf-8", newline="")
-    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(content.encode()))
+    data = content.encode(errors="surrogateescape")
+    (tmp_path / "a.csv").write_bytes(data)
+    (tmp_path / "a.csv.gz").write_bytes(gzip.compress(data))
     for name in ("a.csv", "a.csv.gz"):
         assert choose_delimiter(tmp_path / name, "csv") == delimiter
         assert choose_delimiter(tmp_path / name, "csv", "#") == "#"

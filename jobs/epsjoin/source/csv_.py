@@ -13,7 +13,7 @@ from epsjoin.errors import DataRefusedError
 from epsjoin.source import bounds
 from epsjoin.source.bounds import open_lines
 from epsjoin.source.delimiters import Header
-from epsjoin.source.reasons import refusal
+from epsjoin.source.reasons import NOT_UTF_8, refusal
 from epsjoin.source.untyped import FoundColumns, UntypedRecord
 
 Line = tuple[int, str]
@@ -92,7 +92,7 @@ def split_records(
             counts = f"{len(fields)}, not {len(columns.names)}"
             problem = refusal("not as many fields as the header has", counts)
         if problem is None and not raw.isascii() and _has_bad_bytes(raw):
-            problem = refusal("not UTF-8")
+            problem = refusal(NOT_UTF_8)
         if problem is None:
             yield UntypedRecord(begin, _printable(raw), [fields[place] for place in places])
         elif fields or raw.strip():  # a blank line is no record

@@ -11,6 +11,7 @@ from epsjoin.contracts.sources import COMMA, SourceContract
 from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.source.csv_ import read_csv
 from epsjoin.source.delimiters import CANDIDATES
+from epsjoin.source.reasons import NOT_UTF_8
 from epsjoin.source.untyped import FoundColumns
 
 N_RECORDS = 100
@@ -51,13 +52,16 @@ def choose_delimiter(file: Path, format_: str, given: str | None = None) -> str:
 
 
 def _try(file: Path, delimiter: str) -> list[bool] | None:
-    """Of each of the first records, whether it has as many fields as the header; ``None`` if that has one."""
+    """Of each of the first records, whether it has as many fields as the header; ``None`` if that has one.
+
+    By which delimiter a record is split has nothing to do with the encoding of its texts.
+    """
     columns, fits, size = FoundColumns(str(file)), list[bool](), 0
     with file.open("rb") as stream:
         records = read_csv(stream, str(file), replace(_ANY, delimiter=delimiter), columns)
         try:
             for record in islice(records, N_RECORDS):
-                fits.append(record.fields is not None)
+                fits.append(record.fields is not None or record.problem == NOT_UTF_8)
                 size += len(record.raw)
                 if size > MAX_CHARACTERS:
                     break

@@ -10,7 +10,7 @@ from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source.bounds import BYTE_ORDER_MARK, open_lines
 from epsjoin.source.lists import Splitter
-from epsjoin.source.reasons import refusal
+from epsjoin.source.reasons import NOT_UTF_8, refusal
 from epsjoin.source.untyped import FoundColumns, UntypedRecord
 from epsjoin.source.values import Underflow, is_underflow
 
@@ -140,7 +140,7 @@ def _parse_object(line: bytes) -> tuple[dict[str, Any] | None, str | None]:
     try:
         body = json.loads(line.decode().rstrip("\r\n"), parse_float=_to_float, object_pairs_hook=_to_object)
     except UnicodeDecodeError:
-        return None, refusal("not UTF-8")
+        return None, refusal(NOT_UTF_8)
     except json.JSONDecodeError as error:
         return None, refusal("not JSON", f"{error.msg} at column {error.colno}")
     except _DoubleKeyError as error:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+NOT_UTF_8 = "not UTF-8"
+"""Reason of a record that has as many fields as it should, and other bytes than those of UTF-8."""
+
 
 def refusal(kind: str, value: object = None, item: int | None = None) -> str:
     """The reason why a record is refused: its kind, then the value in quotes, and its place in a list.

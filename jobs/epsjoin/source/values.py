@@ -14,7 +14,7 @@ from epsjoin.contracts.odcs import Column
 from epsjoin.contracts.source_columns import TIMES
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.contracts.times import pattern_of
-from epsjoin.source.reasons import refusal
+from epsjoin.source.reasons import NOT_UTF_8, refusal
 from epsjoin.source.trees import read_document
 
 VALUE = r"(?s): ['\"].*"
@@ -42,7 +42,7 @@ def kind_of(reason: str) -> str:
 def kind_of_error(error: Exception) -> str:
     """The kind of reason for an error that the conversion of a value raised."""
     if isinstance(error, UnicodeError):
-        return "not UTF-8"
+        return NOT_UTF_8
     return "out of range" if isinstance(error, OverflowError) else str(error)
 
 

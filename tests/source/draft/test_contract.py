@@ -336,3 +336,19 @@ def test_draft__leaves_out_lists_of_several_lengths(tmp_path: Path) -> None:
     _, text = drafted(file, tmp_path)
     told = "# - 'tags' is left out: 3 of its 9 values are lists of 1 numbers, and others of 2; all must be as"
     assert told in text
+
+
+def test_draft__says_what_to_do_about_another_encoding(tmp_path: Path) -> None:
+    """Spreadsheets save texts in the encoding of their country."""
+    file = tmp_path / "a.csv"
+    lines = ["id;x;name", "1;0.5;a", "2;1.5;b", "3;2.5;c", "4;3.5;Straße"]
+    remedy = (
+        "not UTF-8; convert the file from its encoding, such as by iconv -f ISO-8859-1 -t UTF-8 OLD > NEW"
+    )
+    file.write_text("\n".join(lines) + "\n", encoding="latin-1")
+    text = draft(file, "mine")
+    assert "# - delimiter: ';'" in text
+    assert f"# - bad, most often (1): {remedy}\n" in text
+    file.write_text("\n".join([lines[0], lines[-1]]) + "\n", encoding="latin-1")
+    with pytest.raises(DataRefusedError, match=f"it has no record; the first one was refused: {remedy}$"):
+        draft(file, "mine")

@@ -38,3 +38,23 @@ def test_draft__guesses_the_interval_by_the_dates_of_the_snapshots(
         interval,
         f"{tmp_path}/{'{date}' if is_folder else 'a-{date}.csv'}",
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("stores_20240301.csv", "20240301 in its path must be written 2024-03-01"),
+        ("2024_03_01/stores.csv", "2024_03_01 in its path must be written 2024-03-01"),
+        ("stores 12345678 20240301.csv", "20240301 in its path must be written 2024-03-01"),
+        ("stores_20249901.csv", "there is no date in the file's name, so every run takes it"),
+        ("stores_202403011.csv", "there is no date in the file's name, so every run takes it"),
+    ],
+)
+def test_draft__says_how_a_date_must_be_written_where_it_would_be_passed_over(
+    tmp_path: Path, name: str, said: str
+) -> None:
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("x\n1.5\n")
+    (line,) = [line for line in draft(file, "mine").splitlines() if line.startswith("# - interval: day; ")]
+    assert line.startswith(f"# - interval: day; {said}")

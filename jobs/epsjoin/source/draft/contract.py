@@ -15,7 +15,7 @@ from epsjoin.contracts.load_source import load_source
 from epsjoin.contracts.sources import COMMA, SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source.delimiters import describe
-from epsjoin.source.draft.guess import FileGuess, guess_file, try_contract
+from epsjoin.source.draft.guess import FileGuess, guess_file, remedy_of, try_contract
 from epsjoin.source.draft.guess_column import Guess
 from epsjoin.source.draft.path import snapshots_of
 from epsjoin.source.draft.roles import (
@@ -193,7 +193,7 @@ def _describe_trial(tried: Sequence[Record], source: SourceContract) -> Iterator
     yield f"of these rows, points: {n_points:,}, left out: {left_out:,}, bad: {n_bad:,}"
     if reasons:
         kind, n = min(reasons.items(), key=lambda item: (-item[1], item[0]))
-        yield f"bad, most often ({n:,}): {kind}"
+        yield f"bad, most often ({n:,}): {kind}{remedy_of(kind)}"
     if n_bad > source.max_quarantine_share * (len(tried) - left_out):
         yield "these are more bad rows than max_quarantine_share allows: ingest will refuse the file"
 

@@ -12,6 +12,7 @@ from epsjoin.contracts.times import INTERVALS
 from epsjoin.paths import PROJECT
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_LIKE_A_DATE = re.compile(r"(?<!\d)(\d{4})([-_. ]?)(\d{2})\2(\d{2})(?!\d)")
 
 
 def snapshots_of(file: Path) -> tuple[str, str, str]:
@@ -21,11 +22,7 @@ def snapshots_of(file: Path) -> tuple[str, str, str]:
     dated, folder = (whole, whole.parent) if leaf else (whole.parent, whole.parent.parent)
     match = _DATE.search(dated.name)
     if match is None:
-        return (
-            _path_in_contract(whole),
-            "day",
-            "day; there is no date in the file's name, so every run takes it",
-        )
+        return _path_in_contract(whole), "day", f"day; {_why_every_run_takes_it(whole)}"
     before, after = dated.name[: match.start()], dated.name[match.end() :]
     pattern = re.compile(re.escape(before) + f"({_DATE.pattern})" + re.escape(after))
     days = sorted(_dates(pattern.fullmatch(other.name) for other in folder.iterdir()))
@@ -47,6 +44,18 @@ def name_of(file: Path) -> str:
     """A name for the data set of which a file is a snapshot, made of the file's."""
     words = re.sub(r"[^a-z0-9]+", "_", _DATE.sub("", file.name.split(".")[0]).lower()).strip("_")
     return words if re.match(r"[a-z]", words) else f"set_{words}".strip("_")
+
+
+def _why_every_run_takes_it(whole: Path) -> str:
+    for found in (*_LIKE_A_DATE.finditer(whole.name), *_LIKE_A_DATE.finditer(whole.parent.name)):
+        year, _, month, day = found.groups()
+        with suppress(ValueError):
+            written = date(int(year), int(month), int(day))
+            return (
+                f"{found[0]} in its path must be written {written} to be the date of a snapshot; "
+                "as it is, every run takes this file"
+            )
+    return "there is no date in the file's name, so every run takes it"
 
 
 def _dates(matches: Iterable[re.Match[str] | None]) -> Iterator[date]:
