@@ -75,7 +75,7 @@ def test_check_points__looks_at_all_rows_range_by_range(row):
         ([["a"]], "queries must be floats of at most 64 bits or integers, not <U1"),
         ([[1j]], "not complex128"),
         ([[1.0, 2], [True, None]], "queries must be numbers; row 1, column 1 is None"),
-        (np.array([[1.5], ["2"]], object), "queries must be numbers; row 1, column 0 is 2"),
+        (np.array([[1.5], ["2"]], object), "queries must be numbers; row 1, column 0 is '2'$"),
         (np.array([[1.5], [2**53 + 1]], object), "float64 can hold; row 1, column 0 is 9007199254740993"),
         (np.array([[1.5], [10**400]], object), "queries must be integers that float64 can hold: "),
         (np.array([[1.5, math.nan]], object), "queries must be finite; row 0, column 1 is nan"),

@@ -160,4 +160,6 @@ def is_rounded(array: npt.NDArray[Any], values: Floats) -> Bools:
 def _refuse_first(name: str, rule: str, array: npt.NDArray[Any], is_bad: Bools) -> None:
     if is_bad.any():
         row, column = divmod(int(is_bad.argmax()), is_bad.shape[1])
-        raise ArgumentError(f"{name} {rule}; row {row}, column {column} is {array[row, column]}")
+        value = array[row, column]
+        shown = repr(value) if isinstance(value, str) else value  # or '51.0' would look like a number
+        raise ArgumentError(f"{name} {rule}; row {row}, column {column} is {shown}")
