@@ -129,6 +129,18 @@ def test_airflow__run_is_dags_test_for_people(fake_airflow: Path) -> None:
     assert "EPSJOIN_RETRIES=0" in lines
 
 
+@pytest.mark.parametrize(("given", "code"), [([], 2), (["-h"], 0), (["--help"], 0)])
+def test_airflow__run_explains_itself_and_not_airflows_command(
+    fake_airflow: Path, given: list[str], code: int
+) -> None:
+    done = run("airflow", "run", *given)
+    assert done.returncode == code
+    said, silent = (done.stderr, done.stdout) if code else (done.stdout, done.stderr)
+    assert said.startswith("usage: bin/airflow run DATASET DATE [-c PARAMETERS]\n")
+    assert "'{\"eps\": 20}'" in said
+    assert silent == ""
+
+
 def test_airflow__dags_does_not_advise_to_install_what_is_not_locked(
     fake_airflow: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
