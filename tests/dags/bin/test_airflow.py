@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from airflow.utils import dot_renderer
 
 from dags.fake_spark import REPOSITORY, write_script
 from dags.scripts import BIN, run
@@ -148,7 +147,7 @@ def test_airflow__dags_does_not_advise_to_install_what_is_not_locked(
     assert "PYTHONWARNINGS=error\n" in run("airflow", "dags", "list", PYTHONWARNINGS="error").stdout
     monkeypatch.setitem(sys.modules, "graphviz", None)
     with pytest.warns(UserWarning, match="^Could not import graphviz"):  # what the filter is for
-        runpy.run_path(dot_renderer.__file__)
+        runpy.run_module("airflow.utils.dot_renderer")
 
 
 @pytest.mark.parametrize("command", ["test", "trigger"])
