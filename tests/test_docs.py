@@ -65,6 +65,13 @@ def test_documents__link_and_name_what_is_there(page: Path) -> None:
     assert targets <= TARGETS, "targets of make"
 
 
+def test_architecture__has_a_line_for_every_folder_of_the_project() -> None:
+    ignored = {line.strip("/") for line in (REPO / ".gitignore").read_text().splitlines()}
+    folders = {folder.name for folder in REPO.iterdir() if folder.is_dir() and folder.name[0] not in "._"}
+    lines = re.findall(r"^\| (`.*?) \|", (REPO / "docs" / "architecture.md").read_text(), re.MULTILINE)
+    assert folders - ignored <= {name for line in lines for name in re.findall(r"`(\w+)/", line)}
+
+
 def test_operate__says_what_every_exit_code_means() -> None:
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
     codes = {kind.exit_code for kind in kinds if issubclass(kind, errors.EpsjoinError)}
