@@ -327,3 +327,39 @@ VECTORS = polars.DataFrame(
 def test_join_frames__refuses(frame, how, says):
     with pytest.raises(ArgumentError, match=says):
         epsjoin.join_frames(frame, **{"eps": 0.1, "columns": ["x", "y"], **how})
+
+
+def test_frames__of_other_names_are_joined_as_of_the_same():
+    same = FRAME.iloc[:20].set_index("name", drop=False)
+    other = same.rename(columns={"name": "shop", "x": "lon", "y": "lat"})
+    names = {"right_columns": ["lon", "lat"], "right_id": "shop"}
+    for frame in (other, polars.from_pandas(other)):
+        for function, given in ((epsjoin.join_frames, {"eps": 0.2}), (epsjoin.knn_frames, {"k": 3})):
+            expected = function(FRAME, same, columns=["x", "y"], id="name", **given)
+            assert len(expected) > 20
+            found = function(FRAME, frame, columns=["x", "y"], id="name", **given, **names)
+            assert found.map(str).equals(expected.map(str))
+    alone = epsjoin.join_frames(FRAME, other, eps=0.1, columns=["x", "y"], how="anti", **names)
+    expected = epsjoin.join_frames(FRAME, same, eps=0.1, columns=["x", "y"], how="anti")
+    pd.testing.assert_frame_equal(alone, expected)
+    found = epsjoin.join_frames(FRAME, other, eps=0.2, columns=["x", "y"], **names)
+    assert set(found["left_id"]) <= set(FRAME.index), "the left frame's own index, as without right_id"
+
+
+@pytest.mark.parametrize(
+    ("names", "says"),
+    [
+        ({"right_columns": ["lon", "lat"]}, "right must have one column 'lon'; its columns are name, x, y"),
+        ({"right_columns": []}, "right_columns must name at least one column"),
+        ({"right_columns": 0}, "right_columns must be the name of a column, or a list of names, not 0"),
+        ({"right_columns": ["x"]}, "left and right must have the same dimensions, not 2 and 1"),
+        ({"right_id": "shop"}, "right must have one column 'shop'"),
+    ],
+)
+def test_names_in_the_right_frame__are_checked(names, says):
+    with pytest.raises(ArgumentError, match=says):
+        epsjoin.join_frames(FRAME, FRAME, eps=0.1, columns=["x", "y"], **names)
+    with pytest.raises(ArgumentError, match=f"{next(iter(names))} is for two frames: give right, too"):
+        epsjoin.join_frames(FRAME, eps=0.1, columns=["x", "y"], **names)
+    with pytest.raises(ArgumentError, match=f"{next(iter(names))} is for two frames: give points, too"):
+        epsjoin.knn_frames(FRAME, columns=["x", "y"], **names)

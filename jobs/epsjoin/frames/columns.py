@@ -13,15 +13,39 @@ from epsjoin.errors import ArgumentError
 from epsjoin.local.coordinates import check_points, unrounded
 
 
-def list_columns(given: str | Iterable[Any]) -> str | list[Any]:
+def list_columns(argument: str, given: str | Iterable[Any]) -> str | list[Any]:
     """List the columns of coordinates, whose names may be no texts; one text names a column of vectors."""
     if isinstance(given, str):
         return given
     if not isinstance(given, Iterable) or (isinstance(given, np.ndarray) and not given.ndim):
-        raise ArgumentError(f"columns must be the name of a column, or a list of names, not {given!r}")
+        raise ArgumentError(f"{argument} must be the name of a column, or a list of names, not {given!r}")
     if not (names := list(given)):
-        raise ArgumentError("columns must name at least one column")
+        raise ArgumentError(f"{argument} must name at least one column")
     return names
+
+
+def names_in_right(
+    name: str,
+    frame: Any,
+    columns: str | list[Any],
+    id_: Any,
+    right_columns: str | Iterable[Any] | None,
+    right_id: Any,
+) -> tuple[str | list[Any], Any]:
+    """Return the names of coordinates and id in the right frame: as given, or as in the left one.
+
+    Raises
+    ------
+    ArgumentError
+        Names are given, and no frame, which is the argument ``name``.
+    """
+    for argument, given in (("right_columns", right_columns), ("right_id", right_id)):
+        if frame is None and given is not None:
+            raise ArgumentError(f"{argument} is for two frames: give {name}, too")
+    return (
+        columns if right_columns is None else list_columns("right_columns", right_columns),
+        id_ if right_id is None else right_id,
+    )
 
 
 def coordinates_of(name: str, frame: Any, columns: str | list[Any], width: int) -> NDArray[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epsjoin.frames.columns import column_of, coordinates_of, list_columns, of_one_width
+from epsjoin.frames.columns import column_of, coordinates_of, list_columns, names_in_right, of_one_width
 from epsjoin.frames.kinds import Kind, find_kind, make_frame
 from epsjoin.kernels.arrays import Ints
 from epsjoin.local.arguments import as_array, check_choice
@@ -32,6 +32,8 @@ def join_frames(
     weights: ArrayLike | None = None,
     n_jobs: int | None = 1,
     max_pairs: int | None = None,
+    right_columns: str | Iterable[str] | None = None,
+    right_id: str | None = None,
 ) -> Any:
     """Find every pair of rows of one frame or of two within eps, as a frame.
 
@@ -41,12 +43,12 @@ def join_frames(
         modified. Without ``right``, the pairs are of rows of ``left``.
     eps, metric, weights, n_jobs, max_pairs : see :func:`epsjoin.self_join`. "semi" and "anti" have no pairs,
         and no maximum of them.
-    columns : names of the columns of coordinates, in both frames; or the name of one column, of numbers or of
-        vectors.
-    id : name of the column, of any type, that tells the rows apart in the result, in both frames. By default
-        it is pandas' index, and the row number in other frames.
+    columns : names of the columns of coordinates; or the name of one column, of numbers or of vectors.
+    id : name of the column, of any type, that tells the rows apart in the result. By default it is pandas'
+        index, and the row number in other frames.
     how : "inner" for pairs. "semi" or "anti" for the rows of ``left`` that have a partner, or that have none:
         with all their columns and their index, in their order.
+    right_columns, right_id : names of the columns in ``right``; by default the same as in ``left``.
 
     Returns
     -------
@@ -83,7 +85,8 @@ def join_frames(
     """
     check_choice("how", how, HOW)
     kind, left = find_kind("left", left)
-    columns = list_columns(columns)
+    columns = list_columns("columns", columns)
+    right_columns, right_id = names_in_right("right", right, columns, id, right_columns, right_id)
     width = max(_width(get_metric(metric), weights), as_array("eps", eps).size)
     points = coordinates_of("left", left, columns, width)
     other = None
@@ -91,7 +94,7 @@ def join_frames(
         column_of("left", left, id)
     if right is not None:
         other_kind, right = find_kind("right", right)
-        points, other = of_one_width(points, coordinates_of("right", right, columns, width))
+        points, other = of_one_width(points, coordinates_of("right", right, right_columns, width))
     if how != "inner":
         rows = join(points, other, eps, metric, how=how, weights=weights, n_jobs=n_jobs).left
         return kind.take(left, rows)
@@ -100,7 +103,7 @@ def join_frames(
         pairs, other_kind, right = self_join(points, eps, metric, **shared), kind, left
     else:
         pairs = join(points, other, eps, metric, **shared)
-    ids = _ids(kind, "left", left, id, pairs.left), _ids(other_kind, "right", right, id, pairs.right)
+    ids = _ids(kind, "left", left, id, pairs.left), _ids(other_kind, "right", right, right_id, pairs.right)
     return make_frame(kind, other_kind, ids, {"distance": pairs.distance})
 
 
@@ -114,6 +117,8 @@ def knn_frames(
     metric: str | Metric = "euclidean",
     weights: ArrayLike | None = None,
     n_jobs: int | None = 1,
+    right_columns: str | Iterable[str] | None = None,
+    right_id: str | None = None,
 ) -> Any:
     """Find the k nearest rows of a frame for every row of another, as a frame.
 
@@ -123,6 +128,7 @@ def knn_frames(
         ``queries``.
     k, metric, weights, n_jobs : see :func:`epsjoin.knn_join`.
     columns, id : see :func:`join_frames`.
+    right_columns, right_id : names of the columns in ``points``; by default the same as in ``queries``.
 
     Returns
     -------
@@ -148,7 +154,8 @@ def knn_frames(
     [['a', 'b', 3.0, 1], ['b', 'a', 3.0, 1], ['c', 'b', 6.0, 1]]
     """
     kind, queries = find_kind("queries", queries)
-    columns = list_columns(columns)
+    columns = list_columns("columns", columns)
+    right_columns, right_id = names_in_right("points", points, columns, id, right_columns, right_id)
     width = _width(get_metric(metric), weights)
     asked = coordinates_of("queries", queries, columns, width)
     shared: dict[str, Any] = {"weights": weights, "n_jobs": n_jobs}
@@ -156,12 +163,12 @@ def knn_frames(
         other_kind, points, found = kind, queries, knn_join(None, asked, k, metric, **shared)
     else:
         other_kind, points = find_kind("points", points)
-        asked, others = of_one_width(asked, coordinates_of("points", points, columns, width))
+        asked, others = of_one_width(asked, coordinates_of("points", points, right_columns, width))
         found = knn_join(asked, others, k, metric, **shared)
     rows, nth = (places.reshape(-1) for places in np.indices(found.neighbour.shape))
     ids = (
         _ids(kind, "queries", queries, id, rows),
-        _ids(other_kind, "points", points, id, found.neighbour.reshape(-1)),
+        _ids(other_kind, "points", points, right_id, found.neighbour.reshape(-1)),
     )
     columns_of_pairs = {"distance": found.distance.reshape(-1), "nth": nth + 1}
     return make_frame(kind, other_kind, ids, columns_of_pairs)
