@@ -35,7 +35,7 @@ try:
     from backfill_airflow import LOG, Wait, airflow_for, alone, say
     from dag_checks import Refusal, check_database, check_lake, check_params, describe_missing, read_conf
     from intervals import IntervalTimetable, NoIntervalError
-    from lake import AIRFLOW
+    from project import AIRFLOW
 except KeyboardInterrupt:  # the imports take seconds
     print("backfill: interrupted; nothing was begun", file=sys.stderr)
     raise SystemExit(INTERRUPTED) from None

@@ -14,7 +14,7 @@ from airflow.utils.session import create_session
 from sqlalchemy import inspect
 from sqlalchemy.exc import DatabaseError
 
-from lake import AIRFLOW, TAG, check_lake_uri, find_lake_uri
+from project import AIRFLOW, TAG, check_lake_uri, find_lake_uri
 from run_params import name_unknown
 
 

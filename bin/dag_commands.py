@@ -46,7 +46,7 @@ try:
         read_conf,
     )
     from intervals import NoIntervalError
-    from lake import AIRFLOW, TAG
+    from project import AIRFLOW, TAG
 except KeyboardInterrupt:  # the imports take seconds
     print("airflow: interrupted; nothing was begun", file=sys.stderr)
     raise SystemExit(INTERRUPTED) from None

@@ -8,7 +8,7 @@ from typing import Any
 from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Context
 
-from lake import AIRFLOW
+from project import AIRFLOW
 
 _CHOSEN = "ti.xcom_pull(task_ids='fit_epsilon')"
 

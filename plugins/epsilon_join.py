@@ -17,8 +17,8 @@ from approval import ApproveEpsilon
 from assets import asset_of
 from dag_texts import APPROVAL, TASKS, WHEN_A_TASK_FAILS
 from intervals import IntervalTimetable
-from lake import AIRFLOW, DATA_SET, TAG
 from links import ReportLink
+from project import AIRFLOW, DATA_SET, TAG
 from run_params import RUN_PARAMS
 from spark_job import JOB_LIMIT, SparkJobOperator
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from lake import DATA_SET, check_lake_uri, find_lake_uri
+from project import DATA_SET, check_lake_uri, find_lake_uri
 
 RUN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 

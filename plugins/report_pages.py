@@ -29,7 +29,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
 import report_files
-from lake import DATA_SET, TAG
+from project import DATA_SET, TAG
 from report_files import LakeError
 
 MAX_RUNS, MAX_RUNS_OF_EACH = 100, 12

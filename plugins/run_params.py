@@ -8,7 +8,7 @@ from typing import Any
 
 from airflow.sdk import Param
 
-from lake import REPOSITORY
+from project import REPOSITORY
 
 _SCHEMA = json.loads((REPOSITORY / "jobs" / "epsjoin" / "params.schema.json").read_text(encoding="utf-8"))
 

@@ -25,7 +25,7 @@ from airflow.sdk.timezone import utcnow
 
 from assets import asset_of
 from intervals import IntervalTimetable, NoIntervalError
-from lake import AIRFLOW, REPOSITORY, check_lake_uri, find_lake_uri
+from project import AIRFLOW, REPOSITORY, check_lake_uri, find_lake_uri
 from run_params import RUN_PARAMS, name_unknown
 
 if TYPE_CHECKING:  # imported when OpenLineage is on, and by nobody else

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-import lake
+import project
 from epsjoin.contracts.names import SNAKE_CASE
 from epsjoin.contracts.odcs import custom_properties, read_contract
 from epsjoin.errors import ContractError
@@ -114,4 +114,4 @@ def test_custom_properties__takes_none_twice() -> None:
 
 
 def test_names_of_data_sets__are_those_that_dags_and_reports_take_up_to_their_length() -> None:
-    assert lake.DATA_SET.pattern == SNAKE_CASE.pattern.replace("*", "{0,249}")
+    assert project.DATA_SET.pattern == SNAKE_CASE.pattern.replace("*", "{0,249}")

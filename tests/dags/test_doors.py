@@ -23,7 +23,7 @@ import dag_commands
 from dags.doors import MONTHS, by_cli, by_rest
 from dags.fake_spark import REPOSITORY, FakeSpark
 from dags.in_process import Scheduler, runs_of
-from lake import find_lake_uri
+from project import find_lake_uri
 
 SCHEMA = (REPOSITORY / "jobs" / "epsjoin" / "params.schema.json").read_text(encoding="utf-8")
 

@@ -21,8 +21,8 @@ from airflow.utils.session import create_session
 from sqlalchemy import select
 
 from dags.fake_spark import REPOSITORY, FakeSpark, write_script
-from lake import find_lake_uri
 from password_uris import WITH_PASSWORD, WITHOUT_PASSWORD
+from project import find_lake_uri
 from spark_job import SparkJobOperator
 
 JUNE, JULY = datetime(2023, 6, 1, tzinfo=UTC), datetime(2023, 7, 1, tzinfo=UTC)

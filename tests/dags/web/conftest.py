@@ -17,7 +17,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from dags.web.made import DAG_RUNS, token_of
-from lake import TAG
+from project import TAG
 
 
 @pytest.fixture(scope="module")

@@ -21,7 +21,7 @@ from markupsafe import escape
 import report_files
 from dags.fake_spark import REPOSITORY
 from dags.web.made import PAGE, RUN, SUMMARY, is_report, urls_of_all_routes, words, write_report
-from lake import TAG
+from project import TAG
 from reports import PREFIX
 
 

@@ -1,4 +1,4 @@
-"""What operator, DAGs and report pages share: folders of project and lake, our tag, names of data sets."""
+"""What DAGs, report pages and commands share: folders of project and lake, our tag, names of data sets."""
 
 from __future__ import annotations
 
