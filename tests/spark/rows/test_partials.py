@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from epsjoin.spark.rows.partials import combine_partials
 
 from epsjoin.local.cluster.from_pairs import Degrees, partial_degrees, sum_degrees
+from epsjoin.spark.rows.partials import combine_partials
 
 
 def merged(partials: Sequence[Degrees]) -> Degrees:
