@@ -107,25 +107,20 @@ def _turn_within(longitudes: Floats, middle: float, turn: float) -> Floats:
     return longitudes - turn * np.floor((longitudes - middle + turn / 2.0) / turn)
 
 
-def widest_gap(longitudes: Floats, turn: float = 360.0) -> float:
-    """Find where to cut the circle of longitudes, so that data across 180° stays together.
+def widest_gaps(longitudes: Floats, turn: float) -> Floats:
+    """Find where to cut the circle of longitudes, so that data across half a turn stays together.
 
     Parameters
     ----------
-    longitudes : (n,) float64; at least one.
-    turn : the full turn in their unit; degrees by default.
+    longitudes : (..., n) float64, sets of n, at least one.
+    turn : full turn in their unit.
 
     Returns
     -------
-    float
-        The longitude west of the widest gap, above which a turn is to be subtracted. Half a turn where a cut
-        there is as good.
+    (...,) float64
+        The longitude west of the widest gap of each set, above which a turn is to be subtracted. Half a turn
+        where a cut there is as good.
     """
-    return float(widest_gaps(longitudes, turn))
-
-
-def widest_gaps(longitudes: Floats, turn: float) -> Floats:
-    """Find where to cut the circle for each of some sets of longitudes, (..., n): see :func:`widest_gap`."""
     values = np.sort(longitudes, axis=-1)
     gaps = np.diff(values, axis=-1, append=values[..., :1] + turn)
     widest = gaps.argmax(axis=-1, keepdims=True)

@@ -14,7 +14,7 @@ from matplotlib.ticker import FixedLocator, Formatter, FuncFormatter, MaxNLocato
 from matplotlib.transforms import blended_transform_factory
 from numpy.typing import NDArray
 
-from epsjoin.local.neighbours.rank import widest_gap
+from epsjoin.local.neighbours.rank import widest_gaps
 from epsjoin.report import words
 from epsjoin.report.figures.coastlines import find_coastlines
 from epsjoin.report.figures.figure import FAINT, WIDTH_IN, clean_line, new_axes
@@ -100,7 +100,7 @@ def _grow_above(ax: Axes, missing: float) -> None:
 def shift_longitudes(points: NDArray[np.float64]) -> NDArray[np.float64]:
     """Shift longitudes beyond the widest gap by 360°, so that data across 180° stays together."""
     moved = points.copy()
-    moved[moved[:, 0] > widest_gap(points[:, 0]), 0] -= 360
+    moved[moved[:, 0] > widest_gaps(points[:, 0], 360.0), 0] -= 360
     return moved
 
 
