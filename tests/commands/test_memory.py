@@ -51,6 +51,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lake]:
     write_many(lake, "points", id=ids, name=["a name of much length" * 5] * N, point=[bytes(16)] * N)
     write(lake, "epsilon", RUN, [row(lake, "epsilon", eps=1.0, method="given", run=RUN)])
     plan = row(lake, "join_plan", eps=1.0, kind="planned", plan="{}", run=RUN, base=None)
+    plan |= {"placed_ids": bytes(HELD_BYTES), "gone_ids": bytes(HELD_BYTES)}
     write(lake, "join_plan", RUN, [plan])
     write(lake, "pairs", RUN, [])
     write_many(lake, "clusters", id=ids, cluster_id=ids, role=["core"] * N)

@@ -101,7 +101,7 @@ def _tell_clusters(lake: Lake, inputs: Fingerprints) -> Iterator[tuple[str, str]
     yield from _tell_snapshot(lake, of)
     epsilon = slices.read_row(lake, of["epsilon"])
     yield "eps", f"{words.exact(epsilon['eps'], unit)}: {sentences.why_eps_briefly(epsilon)}"
-    yield "join", sentences.how_joined(slices.read_row(lake, of["join_plan"]))
+    yield "join", sentences.how_joined(slices.read_row(lake, of["join_plan"], sentences.HOW_JOINED))
     yield "pairs", words.count(slices.count_rows(lake, of["pairs"]))
     clusters = count_of_clusters(lake, of["clusters"])
     in_roles = ", ".join(f"{words.count(clusters[f'n_{role}'])} {role}" for role in ROLES)

@@ -136,7 +136,7 @@ def _read_run(lake: Lake, run: str) -> RunResult:
         slices.count_rows(lake, of_clusters),
         slices.count_rows(lake, inputs.slice("pairs")),
         n_clusters,
-        float(inputs.row("join_plan")["eps"]),
+        float(inputs.value("join_plan", "eps")),
         born,
         ended,
     )

@@ -56,6 +56,7 @@ class Fingerprints:
         self._found: dict[str, str] = {}
         self._files: dict[str, list[File]] = {}
         self._rows: dict[str, dict[str, Any]] = {}
+        self._values: dict[tuple[str, str], Any] = {}
         self._before: list[Fingerprints] | None = None
 
     @classmethod
@@ -148,15 +149,7 @@ class Fingerprints:
         """
         if table not in self._rows:
             row = slices.read_row(self._lake, self.slice(table))
-            agrees = TABLES[table].agrees
-            if agrees is not None:
-                other, column = agrees
-                expected = self.row(other)[column]
-                if row[column] != expected:
-                    raise UnfitTableError(
-                        f"{table} of run {self._run} has {column} {row[column]}, {other} {expected}; "
-                        f"{run_again(table, self._lake.source.chain)}"
-                    )
+            self._check_agreement(table, row)
             metric = self._lake.source.point_metric
             if self._is_made_now and row.get("metric", metric) not in (metric, None):
                 raise UnfitTableError(
@@ -165,6 +158,33 @@ class Fingerprints:
                 )
             self._rows[table] = row
         return self._rows[table]
+
+    def value(self, table: str, column: str) -> Any:
+        """A value of the only row of a table; see :meth:`row`, but columns that are not needed are not read.
+
+        A plan may hold the ids of millions of points, which only jobs need.
+        """
+        if self._is_made_now or table in self._rows:
+            return self.row(table)[column]
+        if (table, column) not in self._values:
+            agrees = TABLES[table].agrees
+            names = {column, agrees[1]} if agrees else {column}
+            row = slices.read_row(self._lake, self.slice(table), sorted(names))
+            self._check_agreement(table, row)
+            self._values[table, column] = row[column]
+        return self._values[table, column]
+
+    def _check_agreement(self, table: str, row: dict[str, Any]) -> None:
+        agrees = TABLES[table].agrees
+        if agrees is None:
+            return
+        other, column = agrees
+        expected = self.row(other)[column]
+        if row[column] != expected:
+            raise UnfitTableError(
+                f"{table} of run {self._run} has {column} {row[column]}, {other} {expected}; "
+                f"{run_again(table, self._lake.source.chain)}"
+            )
 
     def _digest(self, table: str, new: dict[str, Sequence[File] | str]) -> str:
         section = TABLES[table].section
@@ -192,7 +212,7 @@ class Fingerprints:
         if source.by == "fingerprint":
             return self.slice(source.table).fingerprint
         if source.by != "files":
-            return str(self.row(source.table)[source.by])
+            return str(self.value(source.table, source.by))
         if source.table not in self._files:
             self._files[source.table] = slices.files_of(self._lake, self.slice(source.table))
         return self._files[source.table]

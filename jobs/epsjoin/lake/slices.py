@@ -279,15 +279,15 @@ def read_runs(lake: Lake, table: str, runs: Sequence[str], columns: Sequence[str
     return pa.concat_tables(rows)
 
 
-def read_row(lake: Lake, where: Slice) -> dict[str, Any]:
-    """Read a slice that has exactly one row.
+def read_row(lake: Lake, where: Slice, columns: Sequence[str] | None = None) -> dict[str, Any]:
+    """Read a slice that has exactly one row, or some of its columns.
 
     Raises
     ------
     UnfitTableError
         There is no such slice, it has another fingerprint, or it does not have one row.
     """
-    rows = read_slice(lake, where).to_pylist()
+    rows = read_slice(lake, where, columns).to_pylist()
     if len(rows) != 1:
         raise UnfitTableError(
             f"{where.table} has {len(rows)} rows for run {where.run}, not one; "

@@ -27,6 +27,10 @@ def first_sentence(findings: Findings) -> str:
     return text + f"{counted(findings.n_noise, 'point')} {belong} to none."
 
 
+HOW_JOINED = ("base", "generation", "placed", "gone", "why")
+"""Columns of ``join_plan`` that :func:`how_joined` looks at."""
+
+
 def how_joined(plan: Row) -> str:
     """Say from what the pairs were made, all points or another run, by the row of ``join_plan``."""
     if plan.get("base"):
