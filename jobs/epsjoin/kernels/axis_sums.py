@@ -36,8 +36,9 @@ def sum_axes(
 
     Where all points are beyond ``most`` after some axes, the rest is left out: rounded sums never fall.
 
-    Column by column, as :func:`epsjoin.kernels.distances.decide` adds: the same bits. Two axes are one loop,
-    of more four, by unsigned places, so that LLVM takes several points at once and reads each sum once.
+    Column by column, as :func:`epsjoin.kernels.distances.decide` adds: the same bits. Up to three axes
+    are one loop, of more four, by unsigned places, so that LLVM takes several points at once and reads each
+    sum once.
 
     Parameters
     ----------
@@ -52,11 +53,25 @@ def sum_axes(
     """
     d = queries.shape[1]
     begin, step = np.uint64(first), np.uint64(stride)
+    if d == 1:
+        a = queries[number, 0]
+        for j in range(size):
+            at = np.uint64(j)
+            values[at] = _added(metric, 0.0, a - flat[begin + at])
+        return
     if d == 2:
         a, b, second = queries[number, 0], queries[number, 1], begin + step
         for j in range(size):
             at = np.uint64(j)
             values[at] = _added(metric, _added(metric, 0.0, a - flat[begin + at]), b - flat[second + at])
+        return
+    if d == 3:
+        a, b, c = queries[number, 0], queries[number, 1], queries[number, 2]
+        second, third = begin + step, begin + np.uint64(2) * step
+        for j in range(size):
+            at = np.uint64(j)
+            total = _added(metric, _added(metric, 0.0, a - flat[begin + at]), b - flat[second + at])
+            values[at] = _added(metric, total, c - flat[third + at])
         return
     for j in range(size):
         values[np.uint64(j)] = 0.0

@@ -90,6 +90,8 @@ class _Room(NamedTuple):
 def choose_axis(embedded: Floats, eps: float) -> int:
     """Choose the axis on which the fewest pairs of a sample are within eps; ``embedded``: not empty."""
     n, d = embedded.shape
+    if d == 1:
+        return 0
     values = np.empty(_SAMPLED)
     axis, least = 0, _SAMPLED * _SAMPLED
     for number in range(d):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
 from epsjoin.kernels.accelerate import plain
@@ -88,26 +86,26 @@ class FewRows(Tables):
         near = plain(decision), near_metric, near_bound, points, embedded
         found = cls(*near, *sides, is_one, is_left, is_ahead, _ALL, n_compared)
         if is_ordered:
-            in_order = found._in_order(metric.embedded_eps(eps), stable=both_ways)
+            in_order = found._in_order(metric.embedded_eps(eps))
             is_dense = in_order.compared >= _DENSE * n_pairs and n_pairs * work <= _MAX_WORK
             found = found if is_dense and not (both_ways or of_left) else in_order
         return found if found.compared * work <= _MAX_WORK else None
 
-    def _in_order(self, eps: float, *, stable: bool) -> FewRows:
+    def _in_order(self, eps: float) -> FewRows:
         """Put queries and points in the order of the axis that tells most of them apart.
+
+        Equal places stay in the order of their numbers: which partner is met first must not depend on the
+        machine.
 
         Parameters
         ----------
         eps : threshold of embedded coordinates.
-        stable : whether equal places stay in the order of their numbers: pairs are sorted afterwards, but
-            which partner is met first must not depend on the machine.
         """
         axis = choose_axis(self.embedded, eps)
         place = self.embedded[:, axis]
-        kind: Literal["stable", "quicksort"] = "stable" if stable else "quicksort"
-        queries = points = place[self.first_query : self.first_query + self.n_queries].argsort(kind=kind)
+        queries = points = place[self.first_query : self.first_query + self.n_queries].argsort(kind="stable")
         if not self.is_one:
-            points = place[self.first_point : self.first_point + self.n_points].argsort(kind=kind)
+            points = place[self.first_point : self.first_point + self.n_points].argsort(kind="stable")
         begin, end, compared = find_windows(plain(self), axis, queries, points, eps)
         return self._replace(windows=plain(Windows(queries, points, begin, end)), compared=compared)
 
