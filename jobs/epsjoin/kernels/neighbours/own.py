@@ -13,6 +13,8 @@ import numpy as np
 from epsjoin.kernels.accelerate import njit, njit_inner, njit_inner_any_order
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import EUCLIDEAN
+from epsjoin.kernels.join.lanes import PLACES
+from epsjoin.kernels.join.near_values import keep_near
 from epsjoin.kernels.join.projection import SQUARES
 from epsjoin.kernels.neighbours.boxes import (
     DEPTH,
@@ -53,7 +55,7 @@ def search_own(tree: BoxTree, names: Ints, positions: Ints, lists: NearestLists)
     n, d = tree.places.shape
     n_leaves, levels = shape_of(low)
     room = leaf_room(n, n_leaves)
-    values, near = np.empty(room), np.empty(room, np.int64)
+    values, kept, near = np.empty(room + PLACES), np.empty(room + PLACES), np.empty(room + PLACES, np.int64)
     queries, lanes = np.empty((room, d)), np.zeros((d, room + _LANES))
     around = np.empty((2, d))
     gaps, limits = np.empty(room + _LANES), np.empty(room)
@@ -105,13 +107,14 @@ def search_own(tree: BoxTree, names: Ints, positions: Ints, lists: NearestLists)
                 leaf_values(EUCLIDEAN, queries, j, flat, begin, size, values, limits[j])
                 if filled[j] == 0:
                     limits[j] = _first_limit(values, size, positions[first + j] - begin, k, least)
-                filled[j], limits[j] = _keep_near(
+                filled[j], limits[j] = _put_into_list(
                     names,
                     positions[first + j],
                     begin,
                     size,
                     values,
                     near,
+                    kept,
                     limits[j],
                     mine_ids,
                     mine_distances,
@@ -213,13 +216,14 @@ def _first_limit(values: Floats, size: int, own: int, k: int, least: Floats) -> 
 
 
 @njit_inner
-def _keep_near(
+def _put_into_list(
     names: Ints,
     own: int,
     begin: int,
     size: int,
     values: Floats,
     near: Ints,
+    kept: Floats,
     limit: float,
     ids: Ints,
     distances: Floats,
@@ -229,14 +233,12 @@ def _keep_near(
 ) -> tuple[int, float]:
     """Put the points of a leaf into a list, where they are among the nearest; its entries, its limit."""
     n_near = 0
-    for j in range(size):
-        near[n_near] = j
-        n_near += values[j] <= limit
+    for j in range(0, size, PLACES):
+        n_near += keep_near(values, j, size - j, limit, begin + j, near, kept, n_near)
     for i in range(n_near):
-        place = near[i]
-        if values[place] > limit or begin + place == own:
+        if kept[i] > limit or near[i] == own:
             continue
-        filled = keep_in_order(ids, distances, first, k, filled, names[begin + place], np.sqrt(values[place]))
+        filled = keep_in_order(ids, distances, first, k, filled, names[near[i]], np.sqrt(kept[i]))
         if filled == k:
             limit = reach(EUCLIDEAN, SQUARES, distances[first], 0.0)
     return filled, limit

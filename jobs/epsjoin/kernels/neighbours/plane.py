@@ -21,6 +21,8 @@ import numpy as np
 from epsjoin.kernels.accelerate import njit, njit_inner
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import EUCLIDEAN, Decision
+from epsjoin.kernels.join.lanes import PLACES
+from epsjoin.kernels.join.near_values import keep_near
 from epsjoin.kernels.join.projection import SQUARES
 from epsjoin.kernels.neighbours.boxes import DEPTH, BoxTree, leaf_room, leaf_values, shape_of
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_in_order
@@ -67,7 +69,7 @@ def search_plane(
     leaves, boxes = np.empty((2, _LEAVES), np.int64), np.empty((4, _LEAVES))
     found, squares = np.empty(_LEAVES * room + _LANES, np.int64), np.empty(_LEAVES * room + _LANES)
     ranked, ranked_distances = np.empty(_RANKED, np.int64), np.empty(_RANKED)
-    values, k_distances = np.empty(max(room, _GROUP, _LEAVES)), np.empty(_GROUP)
+    values, k_distances = np.empty(max(room, _GROUP, _LEAVES) + PLACES), np.empty(_GROUP)
     gaps = np.empty(_LEAVES)
     compared = 0
     for begin in range(0, rows.size, _GROUP):
@@ -242,10 +244,8 @@ def _find_within(
         first, size = leaves[0, leaf], leaves[1, leaf]
         n_compared += size
         leaf_values(EUCLIDEAN, queries, number, flat, first, size, values, limit)
-        for point in range(np.uint64(size)):  # without a branch, which would be guessed wrong
-            at = np.uint64(n_found)
-            found[at], squares[at] = first + point, values[point]
-            n_found += values[point] <= limit
+        for point in range(0, size, PLACES):
+            n_found += keep_near(values, point, size - point, limit, first + point, found, squares, n_found)
     return n_found, n_compared
 
 

@@ -24,6 +24,8 @@ from epsjoin.kernels.distances import (
     Decision,
     decide,
 )
+from epsjoin.kernels.join.lanes import PLACES
+from epsjoin.kernels.join.near_values import keep_near
 from epsjoin.kernels.join.projection import SQUARES
 from epsjoin.kernels.neighbours.boxes import (
     DEPTH,
@@ -107,8 +109,8 @@ def search_tree(
     metric, least = decision.metric, least_distance(decision.metric, decision.p)
     is_by_axis = metric in BY_AXIS
     is_plane = norm == SQUARES and embedded.shape[1] == 2
-    values = np.empty(leaf_room(n, n_leaves))
-    near = np.empty(values.size, np.int64)
+    values = np.empty(leaf_room(n, n_leaves) + PLACES)
+    kept, near = np.empty(values.size), np.empty(values.size, np.int64)
     nodes = np.empty(DEPTH, np.int64)
     gaps = np.empty(DEPTH)
     compared = 0
@@ -147,23 +149,21 @@ def search_tree(
                 continue
             leaf = node - (n_leaves - 1)
             begin = n * leaf >> levels
-            end = n * (leaf + 1) >> levels
-            compared += end - begin
+            leaf_size = (n * (leaf + 1) >> levels) - begin
+            compared += leaf_size
             if is_by_axis:
-                leaf_values(metric, queries, number, flat, begin, end - begin, values, most)
+                leaf_values(metric, queries, number, flat, begin, leaf_size, values, most)
             else:
-                for j in range(end - begin):
+                for j in range(leaf_size):
                     values[j] = decide(decision, queries, number, places, begin + j)
             n_near = 0
-            for j in range(end - begin):  # without a branch, which would be guessed wrong
-                near[n_near] = j
-                n_near += values[j] <= most
+            for j in range(0, leaf_size, PLACES):
+                n_near += keep_near(values, j, leaf_size - j, most, begin + j, near, kept, n_near)
             for i in range(n_near):
-                place = near[i]
-                name = names[begin + place]
-                if values[place] > most or name == own:
+                name = names[near[i]]
+                if kept[i] > most or name == own:
                     continue
-                distance = np.sqrt(values[place]) if metric == EUCLIDEAN else values[place]
+                distance = np.sqrt(kept[i]) if metric == EUCLIDEAN else kept[i]
                 if k <= MAX_IN_ORDER:
                     filled = keep_in_order(ids, distances, first, k, filled, name, distance)
                 else:
