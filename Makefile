@@ -33,7 +33,12 @@ VERSION := 'import sys; print("%d.%d" % sys.version_info[:2])'
 TEST_ENV := env PYTHONPATH=$(CURDIR)/jobs NUMBA_CACHE_DIR=$(CURDIR)/.cache/numba
 PYTEST := $(TEST_ENV) .venv/bin/python -m pytest
 
-.PHONY: help setup installed doctor demo demo-backfill kernels test test-kernels test-algorithms test-rooms test-uncompiled test-spark test-steps test-joins test-long test-dags test-end-to-end test-pythons test-snapshots check lint audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around bench-increments bench-differ bench-embeddings bench-trees bench-ingest bench-bestmatch bench-progressive bench-windows bench-index bench-first-pairs experiments docs screenshots lock clean cluster-up cluster-down up down tour machine
+.PHONY: help setup installed doctor demo demo-backfill kernels test test-kernels test-algorithms test-rooms \
+	test-uncompiled test-spark test-steps test-joins test-long test-dags test-end-to-end test-pythons test-snapshots \
+	check lint audit kill-loop bench bench-plans bench-parts bench-spark bench-scaling bench-around bench-increments \
+	bench-differ bench-embeddings bench-trees bench-ingest bench-bestmatch bench-progressive bench-windows \
+	bench-index bench-first-pairs experiments docs screenshots lock clean cluster-up cluster-down up down tour \
+	machine
 .DEFAULT_GOAL := help
 
 help: ## this list
