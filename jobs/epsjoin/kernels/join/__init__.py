@@ -6,7 +6,7 @@
 * With a window: ``window``, on sorted keys (``window_keys``, ``window_gaps``), by ``vectors``; what passes
   the filter waits (``survivors``) and is decided (``near_pairs``); semi joins: ``partner_sweep``
 * Row by row, in few dimensions: ``row_sweep``, with ``row_windows`` and ``row_vectors``; few rows in one
-  call: ``few_rows``
+  call: ``few_rows``, with ``near_values``
 * With a stack, as in the papers: ``stack_sweep``, ``sweep_area``; boxes: ``box_sweep``; many dimensions by
   products: ``product``, on ``filter_rows``
 * For all of these: ``lanes``, ``directory``, ``read_ahead``
