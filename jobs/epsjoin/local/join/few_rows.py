@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from epsjoin.kernels.accelerate import plain
+from epsjoin.kernels.accelerate import plain, read_only
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.distances import BY_AXIS, CHEBYSHEV, EUCLIDEAN, MANHATTAN
 from epsjoin.kernels.join.few_rows import (
@@ -72,10 +72,10 @@ class FewRows(Tables):
         work = _WORK_PER_CANDIDATE + d
         if n_pairs * work > _MAX_WORK and (n > MAX_ORDERED or not is_ordered):
             return None
-        decision, embedded = metric.decision(eps), points
-        near_metric, near_bound = decision.metric, decision.bound
+        decision, points = metric.decision(eps), read_only(points)
+        near_metric, near_bound, embedded = decision.metric, decision.bound, points
         if near_metric not in BY_AXIS:
-            embedded = metric.embed(points)
+            embedded = read_only(metric.embed(points))
             near_metric, near_bound = _METRIC_OF[metric.norm], metric.embedded_bound(eps)
         is_left = is_one or of_left or n_left <= n - n_left
         sides = 0, n, 0, n

@@ -90,6 +90,11 @@ class Driver:
         return self._results.lonely_side
 
     @property
+    def n_runs(self) -> int:
+        """Sorted runs that wait to be merged."""
+        return len(self._runs)
+
+    @property
     def is_random(self) -> bool:
         """Whether nothing speaks against a random order of the rows."""
         return self._estimates.order.is_random
