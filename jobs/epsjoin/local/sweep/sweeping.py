@@ -47,12 +47,8 @@ many pairs it found."""
 Counters = dict[str, int]
 
 
-class _Unread(Counters):
-    """Counters that nobody reads: nothing is added."""
-
-
-UNREAD: Counters = _Unread()
-"""Those of a join whose caller gives none."""
+UNREAD: Counters = {}
+"""The counters of a join whose caller gives none: nobody reads them, so nothing is added."""
 
 
 def add_counts(counters: Counters, **values: int) -> None:
