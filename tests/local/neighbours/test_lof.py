@@ -319,6 +319,20 @@ def test_outlyingness__is_by_factor_then_k_distance_then_row(n, seed):
     assert found.tolist() == sorted(expected, key=expected.__getitem__)
 
 
+def test_outlyingness__is_the_same_for_any_number_of_threads():
+    """Of so many rows each thread has some; runs of ties lie across the places where those of one end."""
+    random = np.random.default_rng(2)
+    n = 1 << 16
+    lof = np.repeat(random.permutation(16), n // 16) % 7 + random.choice([0.0, 1e-9, NAN], n)
+    lof[: n // 8] = random.random(n // 8)
+    k_distance = random.choice([0.5, 1.0, NAN], n)
+    in_one = order_by_outlyingness(lof, k_distance)
+    negative = [-np.where(np.isnan(column), math.inf, column) for column in (k_distance, lof)]
+    assert in_one.tolist() == np.lexsort(negative).tolist()
+    for n_jobs in (2, 3, 5):
+        assert order_by_outlyingness(lof, k_distance, n_jobs).tobytes() == in_one.tobytes()
+
+
 def test_outlyingness__by_hand():
     lof = np.array([1.0, 2.0, 1.0, math.inf, 2.0, 1.0])
     k_distance = np.array([3.0, 1.0, 4.0, 0.5, 2.0, 4.0])

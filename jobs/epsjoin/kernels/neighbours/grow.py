@@ -199,6 +199,7 @@ def grow_below(
     few = _take(embedded, rows)
     order_by_leaf(few, n_leaves, node, n_leaves - 1, tree.order, values)
     _fill_leaves(few, few if is_one else _take(points, rows), is_by_axis, first, stop, tree)
+    fill_inner(tree.low, tree.high, node, n_leaves - 1)
     for i in range(rows.size):
         mine[i] = rows[mine[i]]
 
@@ -209,29 +210,37 @@ def _fill_leaves(
 ) -> None:
     """Fill ``places``, ``low`` and ``high`` of the leaves from ``first`` to before ``stop``."""
     order, places, low, high = tree.order, tree.places, tree.low, tree.high
-    n, e, d = order.size, embedded.shape[1], points.shape[1]
+    n, e, d = order.size, np.uint64(embedded.shape[1]), np.uint64(points.shape[1])
     n_leaves = (low.shape[0] + 1) // 2
     flat = places.reshape(-1)
     for leaf in range(first, stop):
         begin = n * leaf // n_leaves
         end = n * (leaf + 1) // n_leaves
-        node = n_leaves - 1 + leaf
-        for i in range(e):
-            least, most = np.inf, -np.inf
-            for place in range(begin, end):
-                value = embedded[order[place], i]
-                least, most = min(least, value), max(most, value)
-            low[node, i], high[node, i] = least, most
-        for i in range(d):
-            for place in range(begin, end):
-                at = begin * d + i * (end - begin) + (place - begin) if is_by_axis else place * d + i
-                flat[at] = points[order[place], i]
+        least, most = low[n_leaves - 1 + leaf], high[n_leaves - 1 + leaf]
+        least[:], most[:] = np.inf, -np.inf
+        between, step = (np.uint64(end - begin), np.uint64(1)) if is_by_axis else (np.uint64(1), d)
+        at = np.uint64(begin) * d
+        for place in range(np.uint64(begin), np.uint64(end)):
+            row = np.uint64(order[place])
+            for i in range(e):
+                least[i] = min(least[i], embedded[row, i])
+                most[i] = max(most[i], embedded[row, i])
+            for i in range(d):
+                flat[at + i * between] = points[row, i]
+            at += step
 
 
 @njit
-def fill_inner(low: Floats, high: Floats) -> None:
-    """Fill the boxes of all nodes but the leaves, whose boxes are known."""
-    for node in range(low.shape[0] // 2 - 1, -1, -1):
-        for i in range(low.shape[1]):
-            low[node, i] = min(low[2 * node + 1, i], low[2 * node + 2, i])
-            high[node, i] = max(high[2 * node + 1, i], high[2 * node + 2, i])
+def fill_inner(low: Floats, high: Floats, top: int, stop: int) -> None:
+    """Fill the boxes of node ``top`` and of all below it but those from ``stop`` on, which are known."""
+    first, n_nodes = top, 1
+    while 2 * first + 1 < stop:
+        first = 2 * first + 1
+        n_nodes *= 2
+    while n_nodes > 0 and first < stop:
+        for node in range(first, first + n_nodes):
+            for i in range(low.shape[1]):
+                low[node, i] = min(low[2 * node + 1, i], low[2 * node + 2, i])
+                high[node, i] = max(high[2 * node + 1, i], high[2 * node + 2, i])
+        first = (first - 1) // 2
+        n_nodes //= 2

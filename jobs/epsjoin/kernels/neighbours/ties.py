@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.kernels.sorting import sort_numbers
+from epsjoin.kernels.ranges import Ranges, in_one_range
+from epsjoin.kernels.sorting import sort_by_ranges
 
 _MAX_SHORT = 64
 """Maximum number of rows of a run of ties that is ordered by insertion."""
@@ -90,12 +91,13 @@ def _is_before(first: Floats, second: Floats, row: int, other: int) -> bool:
     return bool(second[row] < second[other] or (second[row] == second[other] and row < other))
 
 
-def order_by_both(first: Floats, second: Floats) -> Ints:
+def order_by_both(first: Floats, second: Floats, ranges: Ranges = in_one_range) -> Ints:
     """Order rows by the first number, where they tie by the second one, then by row.
 
     Parameters
     ----------
     first, second : (n,) float64, the numbers of the rows; no NaN.
+    ranges : how ranges of rows are worked on.
 
     Returns
     -------
@@ -110,11 +112,24 @@ def order_by_both(first: Floats, second: Floats) -> Ints:
     n_bits = max(1, (len(first) - 1).bit_length())
     keys = (first + 0.0).view(np.uint64)  # -0.0 becomes 0.0, its equal
     _to_keys(keys, n_bits)
-    sort_numbers(keys, n_bits)  # their last bits count the rows
+    sort_by_ranges(keys, n_bits, ranges)  # their last bits count the rows
     order = np.empty(len(first), np.int64)
-    long = np.empty((len(order) // (_MAX_SHORT + 1), 2), np.int64)
-    n_long = _order_short_ties(keys, n_bits, first, second, order, _MAX_SHORT, long)
-    for begin, end in long[:n_long].tolist():
-        rows = order[begin:end]  # ascending
-        order[begin:end] = rows[np.lexsort((second[rows], first[rows]))]
+
+    def order_ties(_: int, begin: int, end: int) -> None:
+        begin, end = (_run_start(keys, place, n_bits) for place in (begin, end))
+        mine = order[begin:end]
+        long = np.empty((len(mine) // (_MAX_SHORT + 1), 2), np.int64)
+        n_long = _order_short_ties(keys[begin:end], n_bits, first, second, mine, _MAX_SHORT, long)
+        for start, stop in long[:n_long].tolist():
+            rows = mine[start:stop]  # ascending
+            mine[start:stop] = rows[np.lexsort((second[rows], first[rows]))]
+
+    ranges(len(keys), order_ties)
     return order
+
+
+def _run_start(keys: Keys, place: int, n_bits: int) -> int:
+    """The first place whose key ties with that at a place; behind the last one, that place."""
+    if place == len(keys):
+        return place
+    return int(np.searchsorted(keys, keys[place] >> np.uint64(n_bits) << np.uint64(n_bits)))

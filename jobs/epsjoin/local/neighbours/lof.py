@@ -136,11 +136,12 @@ def lof_of_nearest(nearest: KNearest, added_distance: float = 0.0, n_jobs: int =
     blocks = [slice(begin, begin + step) for begin in range(0, len(k_distance), step)]
 
     def add_density(block: slice) -> None:
-        of_neighbours = k_distance[nearest.neighbour[block]]
+        of_neighbours = k_distance.take(nearest.neighbour[block], mode="clip")  # all are rows: none is checked
         density[block] = reach_densities(nearest.distance[block], of_neighbours, added_distance)
 
     def add_factor(block: slice) -> None:
-        factor[block] = outlier_factors(density[block], density[nearest.neighbour[block]])
+        of_neighbours = density.take(nearest.neighbour[block], mode="clip")
+        factor[block] = outlier_factors(density[block], of_neighbours)
 
     for add in (add_density, add_factor):
         in_any_order(blocks, add, n_jobs)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.neighbours.ties import order_by_both
+from epsjoin.local.sweep.threads import in_ranges
 
 MAD_SCALE = 1.4826
 """Ratio of standard deviation to median absolute deviation on normal data: 1 / quantile(3/4)."""
@@ -28,7 +29,7 @@ class Deviations(NamedTuple):
     z: Floats
 
 
-def order_by_outlyingness(lof: Floats, k_distance: Floats) -> Ints:
+def order_by_outlyingness(lof: Floats, k_distance: Floats, n_jobs: int = 1) -> Ints:
     """Order points by how far out they lie: the largest factor first, then the largest k-distance.
 
     Points that are equal in both stay in the order of their rows.
@@ -36,6 +37,7 @@ def order_by_outlyingness(lof: Floats, k_distance: Floats) -> Ints:
     Parameters
     ----------
     lof, k_distance : (n,) float64. What is unknown (NaN) counts as infinite.
+    n_jobs : number of threads.
 
     Returns
     -------
@@ -45,7 +47,7 @@ def order_by_outlyingness(lof: Floats, k_distance: Floats) -> Ints:
     -----
     O(n log n).
     """
-    return order_by_both(_largest_first(lof), _largest_first(k_distance))
+    return order_by_both(_largest_first(lof), _largest_first(k_distance), in_ranges(n_jobs))
 
 
 def _largest_first(values: Floats) -> Floats:

@@ -275,7 +275,7 @@ def grow_boxes(points: Floats, metric: Metric, n_jobs: int = 1, make: MakeArray 
             grow_below(embedded, points, is_one, is_by_axis, each, tree, values)
 
     in_any_order(range(few, 2 * few + 1), work, n_jobs)
-    fill_inner(tree.low, tree.high)
+    fill_inner(tree.low, tree.high, 0, many)
     return BoxTree(read_only(tree.order), read_only(tree.places), read_only(tree.low), read_only(tree.high))
 
 

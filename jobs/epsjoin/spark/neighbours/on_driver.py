@@ -127,7 +127,7 @@ def rank_on_driver(
         check_near(n_ends, int(known.degree.sum()) - n, are_candidates)
         usual = find_usual()
         lof, k_distance = np.full(n, np.nan), np.full(n, np.nan)
-    order = order_by_outlyingness(lof, k_distance)
+    order = order_by_outlyingness(lof, k_distance, threads)
     words = usual.describe(coordinates[order[:MAX_EXPLAINED]])
     return DriverRows.of_ranges(
         session, threads, n, _make_rows(known, order, lof, k_distance, words), OUTLIERS
