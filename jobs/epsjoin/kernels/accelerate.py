@@ -256,7 +256,7 @@ def read_only(array: A) -> A:
     are of the first kind, so what tasks share with other callers asks for it: an executor compiles nothing.
     """
     view = array.view()
-    view.flags.writeable = False
+    view.setflags(False)  # the argument is "write"; by its name, it takes twice as long
     return view
 
 

@@ -71,3 +71,11 @@ class Progress:
         if self._bar is not None:
             self._bar.update(100.0 * (fraction - self._fraction))
         self._fraction = fraction
+
+
+def show_done(progress: ProgressArgument, name: str) -> None:
+    """Show that a call is done which took too little time to show anything before; see :class:`Progress`."""
+    if progress is None or progress is False:
+        return
+    with Progress(progress, name):
+        pass

@@ -170,7 +170,8 @@ def join_few(tables: Tables) -> tuple[Ints, Ints, Floats]:
         if found + size + PLACES > room.left.size:
             room = _enlarge(room, found, 2 * found + size + PLACES)
         query = tables.first_query + row
-        sum_axes(metric, tables.embedded, query, flat, begin, n, size, values, bound)
+        n_lanes = -(-size // PLACES) * PLACES  # what is behind the window is added up sooner than left out
+        sum_axes(metric, tables.embedded, query, flat, begin, n, n_lanes, values, bound)
         of_row = found
         for j in range(0, size, PLACES):
             found += keep_near(values, j, size - j, bound, begin + j, room.right, room.distance, found)
@@ -277,9 +278,10 @@ def _window_of(tables: Tables, windows: Windows, i: int) -> tuple[int, int, int]
 
 @njit
 def _by_axis(tables: Tables, windows: Windows) -> Floats:
-    """The embedded coordinates of all points in their order, axis by axis."""
+    """The embedded coordinates of all points in their order, axis by axis, and room to read beyond them."""
     n, d = tables.n_points, tables.embedded.shape[1]
-    flat = np.empty(n * d)
+    flat = np.empty(n * d + PLACES)
+    flat[n * d :] = 0.0
     for i in range(n):
         point = tables.first_point + (windows.points[i] if windows.points.size > 0 else i)
         for axis in range(d):

@@ -27,7 +27,7 @@ from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.projection import choose_projection
 from epsjoin.local.plan.row_by_row import choose_coordinates, is_row_by_row
 from epsjoin.local.plan.spread import replicate
-from epsjoin.local.progress import Progress
+from epsjoin.local.progress import Progress, show_done
 from epsjoin.local.scale import scale_metric
 from epsjoin.local.sweep.buckets import sort_blocks
 from epsjoin.local.sweep.by_row import RowSweep
@@ -153,11 +153,11 @@ class ArrayJoin(NamedTuple):
         """
         few_rows = self.find_few_rows()
         if few_rows is not None:
-            with Progress(self.options.progress, name):
-                pairs = few_rows.pairs()
-                self._check_limit(len(pairs.left))
-                few_rows.count_work(self.options.counters, few_rows.compared, len(pairs.left))
-                return pairs
+            pairs = few_rows.pairs()
+            self._check_limit(len(pairs.left))
+            few_rows.count_work(self.options.counters, few_rows.compared, len(pairs.left))
+            show_done(self.options.progress, name)
+            return pairs
         n, n_jobs = len(self.points), self.options.n_jobs
         n_rows = self.n_left, n if self.is_one else self.n_right
         sorted_later = self.options._replace(batch_rows=_SORTED_BATCH_ROWS)

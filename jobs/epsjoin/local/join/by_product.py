@@ -99,7 +99,7 @@ def _may_multiply(
         n_pairs = shape[0] * (shape[0] - 1) / 2.0
     else:
         n_pairs = shape[0] * of_right[0] if of_right else math.inf  # of a list it is seen later
-    return is_one_number(eps) and has_products(metric) and not are_few(n_pairs, shape[1])
+    return not are_few(n_pairs, shape[1]) and has_products(metric) and is_one_number(eps)
 
 
 def _choose(

@@ -19,7 +19,7 @@ from epsjoin.kernels.join.few_rows import (
 from epsjoin.kernels.join.projection import MAXIMUM, SQUARES, SUM
 from epsjoin.local.metric import Metric
 from epsjoin.local.sweep.pairs import Pairs
-from epsjoin.local.sweep.sweeping import Counters, add_counts
+from epsjoin.local.sweep.sweeping import UNREAD, Counters, add_counts
 
 _MAX_WORK, _WORK_PER_CANDIDATE = 3 << 23, 24
 """Maximum work, beyond which a sweep is sooner; that of each candidate beside its coordinates."""
@@ -124,6 +124,8 @@ class FewRows(Tables):
 
     def count_work(self, counters: Counters, compared: int, n_pairs: int) -> None:
         """Add the work to counters."""
+        if counters is UNREAD:  # sooner seen here than by a function that has all the words
+            return
         add_counts(
             counters,
             rows=len(self.points),

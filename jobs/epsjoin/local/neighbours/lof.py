@@ -136,7 +136,8 @@ def lof_of_nearest(nearest: KNearest, added_distance: float = 0.0, n_jobs: int =
     blocks = [slice(begin, begin + step) for begin in range(0, len(k_distance), step)]
 
     def add_density(block: slice) -> None:
-        of_neighbours = k_distance.take(nearest.neighbour[block], mode="clip")  # all are rows: none is checked
+        # all are rows: "clip" does not check each
+        of_neighbours = k_distance.take(nearest.neighbour[block], mode="clip")
         density[block] = reach_densities(nearest.distance[block], of_neighbours, added_distance)
 
     def add_factor(block: slice) -> None:
