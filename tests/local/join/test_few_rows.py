@@ -254,7 +254,7 @@ def test_self_join__of_few_rows_has_room_for_all_pairs():
 
 
 @pytest.mark.parametrize(
-    ("n", "d", "eps"), [(4097, 1, 1e-9), (3000, 2, 0.5), (1000, 40, 1.5), (300, 768, 1.0)]
+    ("n", "d", "eps"), [(4097, 1, 1e-9), (3000, 2, 0.5), (1500, 40, 1.5), (400, 768, 1.0)]
 )
 def test_few_rows__leave_what_a_sweep_finds_sooner(n, d, eps):
     points = np.random.default_rng(0).random((n, d))

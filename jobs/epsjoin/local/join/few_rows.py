@@ -17,12 +17,14 @@ from epsjoin.kernels.join.few_rows import (
     mark_few,
 )
 from epsjoin.kernels.join.projection import MAXIMUM, SQUARES, SUM
+from epsjoin.kernels.join.row_windows import MAX_DIMENSIONS
 from epsjoin.local.metric import Metric
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import UNREAD, Counters, add_counts
 
-_MAX_WORK, _WORK_PER_CANDIDATE = 3 << 23, 24
-"""Maximum work, beyond which a sweep is sooner; that of each candidate beside its coordinates."""
+_MAX_WORK, _WORK_PER_CANDIDATE, _WORK_BESIDE_ROWS = 7 << 23, 24, 60
+"""Maximum work, beyond which a sweep is sooner; that of each candidate beside its coordinates, and in so few
+dimensions that rows are swept one by one, which is sooner than other sweeps."""
 MAX_ORDERED = 1 << 12
 """Maximum number of rows that are put in order: a sweep has a grid, too."""
 _COMPARED_PAIRS, _COMPARED_PER_ROW = 20_000, 32
@@ -69,7 +71,7 @@ class FewRows(Tables):
         n, d = points.shape
         n_pairs = n * n // 2 if is_one else n_left * (n - n_left)
         is_ordered = n_pairs > max(_COMPARED_PAIRS, _COMPARED_PER_ROW * n)
-        work = _WORK_PER_CANDIDATE + d
+        work = d + (_WORK_BESIDE_ROWS if d <= MAX_DIMENSIONS else _WORK_PER_CANDIDATE)
         if n_pairs * work > _MAX_WORK and (n > MAX_ORDERED or not is_ordered):
             return None
         decision, points = metric.decision(eps), read_only(points)
