@@ -22,6 +22,7 @@ from epsjoin.lake import transactions
 from epsjoin.lake.targets import Target
 from epsjoin.spark.job.session import get_session
 from epsjoin.spark.tasks import tasks
+from epsjoin.spark.tasks.reports import TaskReport, add_counters
 
 ROWS = {"fails within its file": 1 << 22, "fails after its file": 3, "is too slow": 5, "does well": 7}
 """A task each, and the rows that it writes; the first one's are more than a row group."""
@@ -41,7 +42,7 @@ def write_by_attempts(spark: SparkSession, folder: Path) -> dict[str, Any]:
             if what == "fails within its file" and is_first:
                 raise OSError(what)
 
-        report = tasks.TaskReport(counters={what: 1.0 if is_first else 2.0})
+        report = TaskReport(counters={what: 1.0 if is_first else 2.0})
         report.write(into, rows())
         if what == "fails after its file" and is_first:
             raise OSError(what)
@@ -49,11 +50,11 @@ def write_by_attempts(spark: SparkSession, folder: Path) -> dict[str, Any]:
             time.sleep(600)
         yield report.to_batch()
 
-    reports = tasks.reports_of(tasks.run_tasks(spark, range(len(ROWS)), work))
+    reports = TaskReport.of_batches(tasks.run_tasks(spark, range(len(ROWS)), work))
     files = transactions.replace_table(into, [file for report in reports for file in report.files])
     rows = DeltaTable(folder).to_pyarrow_table()["task"].value_counts().to_pylist()
     found: dict[str, Any] = {
-        "attempts": tasks.add_counters(reports),
+        "attempts": add_counters(reports),
         "rows": {list(ROWS)[row["values"]]: row["counts"] for row in rows},
         "files in the log": len(files),
         "files": len(list(folder.glob("*.parquet"))),

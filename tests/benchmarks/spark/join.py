@@ -98,18 +98,18 @@ def seconds_of_tasks(file: str, eps: float, n_parts: int) -> list[float]:
     folder = Path(tempfile.mkdtemp(prefix="bench-tasks-"))
     try:
         bench = Bench(np.load(file), eps, 1, folder)
-        from epsjoin.spark.tasks import tasks
+        from epsjoin.spark.tasks.reports import TaskReport
 
         bench.job = replace(bench.job, params=replace(bench.job.params, n_parts=n_parts))
         found: list[list[float]] = []
-        plain = tasks.reports_of
+        plain = TaskReport.of_batches
 
-        def watched(batches: Any) -> list[tasks.TaskReport]:
+        def watched(batches: Any) -> list[TaskReport]:
             reports = plain(batches)
             found.append([sum(r.counters.get(phase, 0.0) for phase in PHASES) for r in reports])
             return reports
 
-        tasks.reports_of = watched
+        TaskReport.of_batches = watched
         for _ in range(2):  # compiled by the first
             bench.jobs()
         bench.job.spark.stop()

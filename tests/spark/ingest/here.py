@@ -19,7 +19,7 @@ from epsjoin.spark.ingest.read import SourceFile, make_reader
 from epsjoin.spark.ingest.settle import make_second_reader, make_settler, staged_schema
 from epsjoin.spark.ingest.writer import Targets
 from epsjoin.spark.job.job import Job
-from epsjoin.spark.tasks.tasks import TaskReport
+from epsjoin.spark.tasks.reports import TaskReport
 from tests.tiny import RUN, new_lake
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from epsjoin.spark.ingest.facts import FileFacts, KindCount, RowCounts, facts_of, to_dict
-from epsjoin.spark.tasks.tasks import TaskReport
+from epsjoin.spark.tasks.reports import TaskReport
 
 
 def test_facts__come_back_from_a_report_as_they_were() -> None:

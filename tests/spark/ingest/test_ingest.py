@@ -20,8 +20,7 @@ from epsjoin.spark.ingest.facts import KindCount, facts_of
 from epsjoin.spark.job.job import Job
 from epsjoin.spark.report.intake import count_reasons
 from epsjoin.spark.rows.stored import StoredSlice
-from epsjoin.spark.tasks import tasks
-from epsjoin.spark.tasks.tasks import TaskReport
+from epsjoin.spark.tasks.reports import TaskReport
 from tests.spark.conftest import JobMaker
 from tests.spark.ingest.ingested import GOOD, XY, rows
 from tests.tiny import RUN, coordinate, key
@@ -235,13 +234,13 @@ def test_ingest__counts_reasons_without_their_values_as_the_report_does(
     content = "id,lat,lon\n1,0,0,0\n2,0\n" + "".join(",".join(row) + "\n" for row in bad)
     (tmp_path / "snapshot.csv").write_text(content)
     seen: list[TaskReport] = []
-    read = tasks.reports_of
+    read = TaskReport.of_batches
 
     def read_and_see(batches: Any) -> list[TaskReport]:
         seen.extend(read(batches))
         return seen
 
-    monkeypatch.setattr(tasks, "reports_of", read_and_see)
+    monkeypatch.setattr(TaskReport, "of_batches", read_and_see)
     with pytest.raises(DataRefusedError, match="most often: lat: above 90[.] Every"):
         ingest.run(job)
     kinds: dict[str, int] = {}

@@ -13,7 +13,7 @@ from epsjoin.lake.targets import target_of
 from epsjoin.spark.ingest.facts import FileFacts, facts_of
 from epsjoin.spark.ingest.read import SourceFile, make_reader, unreadable
 from epsjoin.spark.ingest.writer import Targets
-from epsjoin.spark.tasks.tasks import TaskReport
+from epsjoin.spark.tasks.reports import TaskReport
 from tests.spark.conftest import JobMaker
 from tests.spark.ingest.test_ingest import XY
 

@@ -20,7 +20,7 @@ from epsjoin.spark.ingest import doubles, ingest, passes, read, settle, writer
 from epsjoin.spark.ingest.facts import ManyDoubles, facts_of
 from epsjoin.spark.ingest.read import SourceFile
 from epsjoin.spark.job.job import Job
-from epsjoin.spark.tasks.tasks import TaskReport
+from epsjoin.spark.tasks.reports import TaskReport
 from tests.spark.conftest import JobMaker
 from tests.tiny import RUN, coordinate, key
 

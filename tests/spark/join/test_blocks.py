@@ -29,7 +29,7 @@ from epsjoin.spark.join.plan import plan_pairs
 from epsjoin.spark.points.columns import points_of
 from epsjoin.spark.points.reading import Reading
 from epsjoin.spark.tasks.arrow import from_ipc
-from epsjoin.spark.tasks.tasks import TaskReport
+from epsjoin.spark.tasks.reports import TaskReport
 from oracles import join as twin
 from tests.local.join.many_dimensions import KINDS, any_space, awkward_rows, features
 from tests.spark.lattice import no_pairs, pairs_of

@@ -27,7 +27,7 @@ from epsjoin.spark.join import merge_join, parts, replicate
 from epsjoin.spark.join.replicas import REPLICAS, replicas_read_by
 from epsjoin.spark.join.replicate import make_encoder
 from epsjoin.spark.points.reading import Reading
-from epsjoin.spark.tasks import tasks
+from epsjoin.spark.tasks.reports import TaskReport
 from tests import open_sets
 from tests.spark.conftest import JobMaker, copy_of, new_job
 from tests.spark.ingest.here import reading_here
@@ -114,11 +114,11 @@ def test_replicate_and_merge_join__notice_rows_lost_on_the_way(
 ) -> None:
     """As if a task's report had not arrived, or a file had been read twice."""
     job = copy_of(joined, tmp_path / "copy")
-    read, before = tasks.reports_of, set(tmp_path.rglob("*.parquet"))
-    monkeypatch.setattr(tasks, "reports_of", lambda batches: read(batches)[1:])
+    read, before = TaskReport.of_batches, set(tmp_path.rglob("*.parquet"))
+    monkeypatch.setattr(TaskReport, "of_batches", lambda batches: read(batches)[1:])
     with pytest.raises(TableError, match="the parts joined another number of rows than replicas have"):
         merge_join.run(job)
-    monkeypatch.setattr(tasks, "reports_of", lambda batches: read(batches) * 2)
+    monkeypatch.setattr(TaskReport, "of_batches", lambda batches: read(batches) * 2)
     with pytest.raises(TableError, match="1,000 points were read, the log says 500"):
         replicate.run(job)
     assert set(tmp_path.rglob("*.parquet")) == before, "also those that no task told of"
@@ -157,7 +157,7 @@ def test_make_joiner__counts_the_start_of_the_kernels_apart(
         for name, ddl, partitioned in (("replicas", REPLICAS, ("part",)), ("pairs", parts.PAIRS, ()))
     )
     encode = make_encoder(plan.to_json(), replicas_read_by(Reading(("x", "y"), 2, is_checked=True)), replicas)
-    (encoded,) = tasks.reports_of(encode([pa.record_batch({"id": ids, "point": to_binary(points)})]))
+    (encoded,) = TaskReport.of_batches(encode([pa.record_batch({"id": ids, "point": to_binary(points)})]))
     join_part, now, takes = parts.join_part, [0.0], iter([8.0, 0.5])
 
     def slow(*arguments: Any, **options: Any) -> Any:
@@ -167,7 +167,7 @@ def test_make_joiner__counts_the_start_of_the_kernels_apart(
     monkeypatch.setattr(parts, "join_part", slow)
     monkeypatch.setattr(time, "perf_counter", lambda: now[0])
     work = parts.make_joiner(plan.to_json(), replicas.location, pairs, 10**6)
-    (joined,) = tasks.reports_of(work(parts.Part(0, encoded.files)))
+    (joined,) = TaskReport.of_batches(work(parts.Part(0, encoded.files)))
     seconds = {name: joined.counters[f"{name}_seconds"] for name in ("starting", "joining", "writing")}
     assert seconds == {"starting": 8.0, "joining": 0.5, "writing": 0.0}
     assert joined.counters["rows"] == 200

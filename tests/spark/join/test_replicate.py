@@ -29,7 +29,7 @@ from epsjoin.spark.points.points import Points
 from epsjoin.spark.points.reading import Reading
 from epsjoin.spark.rows import splits
 from epsjoin.spark.rows.rows import StoredRows
-from epsjoin.spark.tasks import tasks
+from epsjoin.spark.tasks.reports import TaskReport
 from tests import open_sets
 from tests.spark.conftest import JobMaker
 from tests.spark.real_data import JOIN_STEPS, content, job_on
@@ -90,13 +90,13 @@ def test_replicate__brings_parts_together_before_it_writes_many_files(
         with pytest.raises(BudgetError, match="replication_budget"):
             replicate.run(tight, max_files=max_files)
     assert on_disk() == before, "what a refused step has written is deleted"
-    read = tasks.reports_of
+    read = TaskReport.of_batches
 
-    def one_file_less(batches: Any) -> list[tasks.TaskReport]:
+    def one_file_less(batches: Any) -> list[TaskReport]:
         first, *others = read(batches)
         return [replace(first, files=[]), *others]
 
-    monkeypatch.setattr(tasks, "reports_of", one_file_less)
+    monkeypatch.setattr(TaskReport, "of_batches", one_file_less)
     with pytest.raises(TableError, match="rows were made, another number was written"):
         replicate.run(job, max_files=0)
 
@@ -140,14 +140,14 @@ def test_replicate__reads_one_large_file_by_many_tasks(
     transactions.commit(job.lake, {Slice("points", RUN): [file]})
     fit_epsilon.run(job)
 
-    read, n_tasks = tasks.reports_of, []
+    read, n_tasks = TaskReport.of_batches, []
 
-    def counted(batches: Any) -> list[tasks.TaskReport]:
+    def counted(batches: Any) -> list[TaskReport]:
         reports = read(batches)
         n_tasks.append(sum(report.counters["points"] > 0 for report in reports))
         return reports
 
-    monkeypatch.setattr(tasks, "reports_of", counted)
+    monkeypatch.setattr(TaskReport, "of_batches", counted)
     replicate.run(job)
     by_one = content(job, "replicas")
     for bound in ("MIN_SPLIT_BYTES", "MAX_SPLIT_BYTES"):

@@ -34,7 +34,7 @@ from epsjoin.spark.join.pairs import to_batch
 from epsjoin.spark.join.pairs_table import GrowingPairsTable
 from epsjoin.spark.join.running import RunningJoin
 from epsjoin.spark.tasks import progress
-from epsjoin.spark.tasks.tasks import TaskReport
+from epsjoin.spark.tasks.reports import TaskReport
 from tests import open_sets
 from tests.spark.conftest import JobMaker, submit
 from tests.spark.real_data import JOIN_STEPS, job_on
@@ -69,7 +69,7 @@ def slowed(work: Work, n_fast: int, seconds: float) -> Work:
     """Let all tasks but the first take so many seconds more."""
 
     def slow(rows: Any) -> Iterator[pa.RecordBatch]:
-        from epsjoin.spark.tasks.tasks import task_number
+        from epsjoin.spark.tasks.reports import task_number
 
         if task_number() >= n_fast:
             time.sleep(seconds)

@@ -18,7 +18,7 @@ from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.parquet import File
 from epsjoin.lake.targets import Target
 from epsjoin.spark.rows import scan
-from epsjoin.spark.tasks.tasks import task_number
+from epsjoin.spark.tasks.reports import task_number
 from tests.lake.rows import checks_of, lake_of_pairs, pairs, read
 from tests.tiny import RUN
 

@@ -19,7 +19,8 @@ from epsjoin.errors import DataRefusedError
 from epsjoin.spark.job.failures import summarize_error
 from epsjoin.spark.rows.rows import FrameRows
 from epsjoin.spark.tasks import tasks
-from epsjoin.spark.tasks.tasks import TaskReport, lazy_tasks, reports_of, run_tasks
+from epsjoin.spark.tasks.reports import TaskReport
+from epsjoin.spark.tasks.tasks import lazy_tasks, run_tasks
 
 
 @pytest.mark.parametrize("items", [[], [0], [3, 0, 1, 5]])
@@ -59,8 +60,8 @@ def test_task_report__tells_a_workers_memory_from_the_drivers(spark: SparkSessio
     def report(_: int) -> Iterator[pa.RecordBatch]:
         yield TaskReport().to_batch()
 
-    assert set(reports_of(report(0))[0].counters) == {"largest_driver_bytes"}
-    assert set(reports_of(run_tasks(spark, [0], report))[0].counters) == {"largest_worker_bytes"}
+    assert set(TaskReport.of_batches(report(0))[0].counters) == {"largest_driver_bytes"}
+    assert set(TaskReport.of_batches(run_tasks(spark, [0], report))[0].counters) == {"largest_worker_bytes"}
 
 
 def test_task_report__has_the_seconds_of_a_phase_in_which_reports_of_other_tasks_come(
@@ -81,7 +82,7 @@ def test_task_report__has_the_seconds_of_a_phase_in_which_reports_of_other_tasks
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a process tells no peak of its own")
 def test_peak_bytes__is_not_that_of_the_process_that_started_it() -> None:
     ours = np.ones(1 << 26)  # half a GB
-    told = "from epsjoin.spark.tasks.tasks import peak_bytes; print(peak_bytes())"
+    told = "from epsjoin.spark.tasks.reports import peak_bytes; print(peak_bytes())"
     done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True)
     assert 1 << 24 < int(done.stdout) < ours.nbytes // 2
 

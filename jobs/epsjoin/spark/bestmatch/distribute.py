@@ -27,8 +27,8 @@ from epsjoin.spark.join.shuffle import read_part, replicate_frame
 from epsjoin.spark.points.hashes import hash_ids
 from epsjoin.spark.points.points import Points
 from epsjoin.spark.rows.rows import FrameRows, MappedRows, Rows
-from epsjoin.spark.tasks import tasks
 from epsjoin.spark.tasks.arrow import from_ipc_column, give_back_freed_memory, to_ipc
+from epsjoin.spark.tasks.reports import task_number
 
 RECORD_STREAMS = "part int, pending binary, final binary"
 """Columns of records in a shuffle, as DDL: a part, and an Arrow IPC stream of records that are to be compared
@@ -184,7 +184,7 @@ def send_records(rows: Rows, work: _ToRecords, stage: str, n_parts: int) -> Data
             final = np.flatnonzero(~waits)
             for begin in range(0, len(final), _BATCH_ROWS):
                 passing = to_ipc(records.take(final[begin : begin + _BATCH_ROWS]).to_table())
-                yield _to_batch(tasks.task_number() % n_parts, None, passing)
+                yield _to_batch(task_number() % n_parts, None, passing)
             pending = records.take(waits)
             parts = np.zeros(len(pending.left), np.int64)
             if stage != "all":

@@ -25,7 +25,7 @@ from epsjoin.spark.job.job import Job
 from epsjoin.spark.rows import scan
 from epsjoin.spark.rows.rows import frame_of
 from epsjoin.spark.rows.stored import MAX_THREADS, scan_files
-from epsjoin.spark.tasks import tasks
+from epsjoin.spark.tasks.reports import TaskReport
 
 MAX_ROWS = 1 << 27
 """Maximum number of rows, of all tables together, about whose keys the driver answers by itself."""
@@ -106,7 +106,7 @@ def measure_columns(job: Job, table: Table) -> Numbers:
     def measure(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         tables = (pa.Table.from_batches([batch]) for batch in batches)
         found = add_measured(measure_rows(rows, contract) for rows in tables)
-        yield tasks.TaskReport(facts=[{name: each} for name, each in found.items()]).to_batch()
+        yield TaskReport(facts=[{name: each} for name, each in found.items()]).to_batch()
 
     location = job.lake.location(table.where.table)
     reports = scan_files(
@@ -114,7 +114,7 @@ def measure_columns(job: Job, table: Table) -> Numbers:
     )
     found = [
         {name: Measured(number, tuple(examples), words)}
-        for report in tasks.reports_of(reports)
+        for report in TaskReport.of_batches(reports)
         for fact in report.facts
         for name, (number, examples, words) in fact.items()
     ]

@@ -22,7 +22,7 @@ from epsjoin.local.cluster.from_pairs import spanning_forest
 from epsjoin.spark.rows.persist import materialize, persist_until
 from epsjoin.spark.rows.rows import FrameRows, frame_of
 from epsjoin.spark.tasks.progress import progress_shown
-from epsjoin.spark.tasks.tasks import task_number
+from epsjoin.spark.tasks.reports import task_number
 
 MAX_IN_ONE_TASK = 8_000_000
 """Maximum number of edges in one task: some 100 bytes each while they are contracted, so below 1 GB."""

@@ -12,7 +12,7 @@ from epsjoin.source.rules import Ints
 from epsjoin.spark.ingest.facts import ManyDoubles, facts_of, to_dict
 from epsjoin.spark.ingest.read import split_places
 from epsjoin.spark.tasks.arrow import Task, from_ipc
-from epsjoin.spark.tasks.tasks import TaskReport
+from epsjoin.spark.tasks.reports import TaskReport
 
 MAX_DOUBLES = 1 << 18
 """Maximum number of doubles in a bucket that are passed on one by one; the driver holds 8 bytes of each.

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
-from epsjoin.spark.tasks.tasks import TaskReport
+from epsjoin.spark.tasks.reports import TaskReport
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from epsjoin.spark.ingest.snapshot import find_snapshot
 from epsjoin.spark.ingest.writer import Targets
 from epsjoin.spark.job.job import Job
 from epsjoin.spark.rows.stored import StoredSlice
-from epsjoin.spark.tasks.tasks import TaskReport
+from epsjoin.spark.tasks.reports import TaskReport
 from epsjoin.spark.windows import count_values
 
 _MAX_NAMED = 5

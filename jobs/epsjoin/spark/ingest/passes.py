@@ -17,8 +17,8 @@ from epsjoin.spark.ingest.writer import Targets
 from epsjoin.spark.job.job import Job
 from epsjoin.spark.rows.rows import DriverRows, FrameRows
 from epsjoin.spark.tasks import tasks
+from epsjoin.spark.tasks.reports import TaskReport, add_counters
 from epsjoin.spark.tasks.shared import has_one_machine
-from epsjoin.spark.tasks.tasks import TaskReport
 
 MAX_GIVEN = 128
 """Maximum number of files and sections whose ids the driver takes, of each up to a megabyte by its JVM."""
@@ -48,7 +48,7 @@ def read_and_settle(
     found = _find_doubles(job, items, read)
     reports = reports_in(found)
     n_kept = sum(fact.kept for fact in facts_of(reports) if isinstance(fact, RowCounts))
-    n_ids = tasks.add_counters(reports).get("ids", 0)
+    n_ids = add_counters(reports).get("ids", 0)
     if n_ids != n_kept:
         raise TableError(f"{n_kept:,} points were written, but {n_ids:,.0f} ids compared; run ingest again")
     _, unfit = merge_sections(source, facts_of(reports))
@@ -66,7 +66,7 @@ def read_and_settle(
     second = make_second_reader(source, into, schema)
     staged = tasks.lazy_tasks(job.spark, again, second, schemas.to_ddl(schema))
     by_slot = staged.repartition("_slot").sortWithinPartitions("_slot", "_file", "_line")
-    settled = tasks.reports_of(FrameRows(by_slot).run(make_settler(source, into, len(items))))
+    settled = TaskReport.of_batches(FrameRows(by_slot).run(make_settler(source, into, len(items))))
     _check_unchanged(before, settled)
     return [report for report in reports if not _read_by(report) & read_again] + settled
 

@@ -22,7 +22,7 @@ from epsjoin.source.sections import Section
 from epsjoin.spark.ingest.facts import FileFacts, to_dict
 from epsjoin.spark.ingest.writer import FILE_ROWS, Targets, Writer
 from epsjoin.spark.tasks.arrow import stream_batch, to_ipc
-from epsjoin.spark.tasks.tasks import TaskReport
+from epsjoin.spark.tasks.reports import TaskReport
 
 _BUCKET_BITS = 6
 BUCKETS = 1 << _BUCKET_BITS

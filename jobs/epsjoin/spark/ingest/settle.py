@@ -18,8 +18,8 @@ from epsjoin.source.reasons import refusal
 from epsjoin.source.rules import Ints
 from epsjoin.spark.ingest.read import SourceFile, read_file
 from epsjoin.spark.ingest.writer import BATCH_CHARACTERS, BATCH_ROWS, Targets, Writer
-from epsjoin.spark.tasks import tasks
 from epsjoin.spark.tasks.arrow import Task
+from epsjoin.spark.tasks.reports import TaskReport, task_number
 
 
 def staged_schema(lake: Lake) -> pa.Schema:
@@ -56,7 +56,7 @@ def make_second_reader(
 
     def read(item: tuple[SourceFile, Ints | None]) -> Iterator[pa.RecordBatch]:
         file, doubles = item
-        into = Writer(source, targets, tasks.TaskReport(number=file.index))
+        into = Writer(source, targets, TaskReport(number=file.index))
         staged: list[dict[str, Any]] = []
         held = 0
         for batch in read_file(file, into, doubles):
@@ -89,7 +89,7 @@ def make_settler(source: SourceContract, targets: Targets, first_task: int) -> T
     """
 
     def settle(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        into = Writer(source, targets, tasks.TaskReport(number=first_task + tasks.task_number()))
+        into = Writer(source, targets, TaskReport(number=first_task + task_number()))
         for rows in _cut_between_slots(batches):
             for text in rows["_report"].drop_null().to_pylist():
                 yield pa.record_batch({"report": pa.array([text])})
@@ -120,7 +120,7 @@ def _cut_between_slots(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def separate_refused(
-    source: SourceContract, rows: pa.Table, report: tasks.TaskReport
+    source: SourceContract, rows: pa.Table, report: TaskReport
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """Separate the rows to keep from those to refuse, which become rows of quarantine with a reason.
 

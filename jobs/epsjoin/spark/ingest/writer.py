@@ -17,7 +17,7 @@ from epsjoin.lake.targets import Target
 from epsjoin.source.values import kind_of
 from epsjoin.spark.digests import digest_points
 from epsjoin.spark.ingest.facts import KindCount, RowCounts, to_dict
-from epsjoin.spark.tasks.tasks import TaskReport
+from epsjoin.spark.tasks.reports import TaskReport
 
 BATCH_ROWS = 50_000
 """Number of refused records at which they are written or passed on."""

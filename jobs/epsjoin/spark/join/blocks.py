@@ -30,8 +30,8 @@ from epsjoin.spark.join.shuffle import REPLICA_STREAMS, read_part
 from epsjoin.spark.points.points import Points
 from epsjoin.spark.points.reading import Reading
 from epsjoin.spark.rows.rows import FrameRows, MappedRows, Rows
-from epsjoin.spark.tasks import tasks
 from epsjoin.spark.tasks.arrow import Task, give_back_freed_memory, stream_batch, to_ipc
+from epsjoin.spark.tasks.reports import TaskReport
 
 
 def join_blocks(
@@ -71,7 +71,7 @@ def make_sender(plan: BlockPlan, reading: Reading, *, is_right: bool) -> Task:
     """
 
     def send(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        report = tasks.TaskReport(counters={"points": 0, "rows": 0})
+        report = TaskReport(counters={"points": 0, "rows": 0})
         held: dict[int, list[pa.RecordBatch]] = defaultdict(list)
         held_bytes = 0
         for batch in batches:

@@ -44,6 +44,7 @@ from epsjoin.spark.rows.splits import Split
 from epsjoin.spark.rows.stored import MAX_HERE_BYTES, in_table
 from epsjoin.spark.rows.write import Written
 from epsjoin.spark.tasks import tasks
+from epsjoin.spark.tasks.reports import TaskReport
 from epsjoin.spark.tasks.shared import Array, Shared, share
 
 COPY, STAYED, PLACED = "copy", "stayed", "placed"
@@ -117,7 +118,7 @@ def join_increment(job: Job, inputs: Fingerprints, row: Mapping[str, Any], into:
     with _reach(arrays, None if is_small else job.session()) as reached:
         does = _Tasks(reading, into, row["eps"], options, reached)
         reports = run(of_tasks, _make_worker(before, points, cells, does))
-    written = Written.of(tasks.reports_of(reports))
+    written = Written.of(TaskReport.of_batches(reports))
     counters = {"candidates": 0, "distance_computations": 0, "joined_pairs": 0} | written.counters
     if counters["kept_pairs"] + counters["dropped_pairs"] != before.n:
         raise TableError(f"{pairs_before} of run {plan.base} were to be read, others were; run it again")
@@ -181,7 +182,7 @@ class _Tasks:
 
     def copy(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Copy the pairs of the base whose ends stay."""
-        report = tasks.TaskReport(counters={"kept_pairs": 0, "dropped_pairs": 0})
+        report = TaskReport(counters={"kept_pairs": 0, "dropped_pairs": 0})
         gone = index_ids(np.array(self.arrays["gone"]))
         is_gone = np.ones(len(gone.ids), np.bool_)
 
@@ -197,7 +198,7 @@ class _Tasks:
 
     def join_stayed(self, near: NearCells, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Join points that stay with the placed ones, around which the cells are."""
-        report, counts = tasks.TaskReport(counters={"rows": 0}), dict[str, int]()
+        report, counts = TaskReport(counters={"rows": 0}), dict[str, int]()
         placed = self._placed()
         index = index_ids(placed.ids)
 
@@ -212,14 +213,14 @@ class _Tasks:
 
     def join_placed(self) -> Iterator[pa.RecordBatch]:
         """Join the placed points with one another."""
-        report, counts = tasks.TaskReport(), dict[str, int]()
+        report, counts = TaskReport(), dict[str, int]()
         joined = join_placed(self._placed(), self.eps, self.options._replace(counters=counts))
         yield from self._write(_counted(joined, report, counts), report)
 
     def _placed(self) -> Points:
         return Points(np.array(self.arrays["points"]), np.array(self.arrays["ids"]))
 
-    def _write(self, found: Iterable[pa.RecordBatch], report: tasks.TaskReport) -> Iterator[pa.RecordBatch]:
+    def _write(self, found: Iterable[pa.RecordBatch], report: TaskReport) -> Iterator[pa.RecordBatch]:
         """Write pairs; yield the report of the task."""
         written = report.write(self.into, report.timed(found, "joining"))
         report.counters["joining_seconds"] -= report.counters.get("reading_seconds", 0.0)
@@ -241,7 +242,7 @@ def _make_worker(before: StoredRows, points: StoredRows, cells: NearCells | None
     return work
 
 
-def _counted(found: Iterator[Pairs], report: tasks.TaskReport, counts: Counters) -> Iterator[pa.RecordBatch]:
+def _counted(found: Iterator[Pairs], report: TaskReport, counts: Counters) -> Iterator[pa.RecordBatch]:
     """Yield the pairs as batches, and then report the work that was counted."""
     yield from map(to_batch, found)
     report.counters["joined_pairs"] = counts.get("pairs", 0)

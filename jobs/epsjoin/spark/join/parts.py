@@ -37,6 +37,7 @@ from epsjoin.spark.rows.write import Written
 from epsjoin.spark.tasks import tasks
 from epsjoin.spark.tasks.arrow import give_back_freed_memory
 from epsjoin.spark.tasks.progress import watched
+from epsjoin.spark.tasks.reports import TaskReport
 
 BATCH_ROWS = 1 << 16
 """Maximum number of rows that a task reads from a file of replicas at once."""
@@ -85,7 +86,7 @@ def join_files(
     numbers = [part.number for part in parts]
     running = RunningJoin(spark, plan, numbers, rows, max_pairs, table, refuse)
     with watched(running):
-        reports = tasks.reports_of(tasks.run_tasks(spark, parts, running.telling(work)))
+        reports = TaskReport.of_batches(tasks.run_tasks(spark, parts, running.telling(work)))
         written = Written.of(reports)
         if written.counters.get("rows", 0) != sum(rows):
             raise TableError("the parts joined another number of rows than replicas have; run the join again")
@@ -157,7 +158,7 @@ def make_joiner(
 
     def join(part: Part) -> Iterator[pa.RecordBatch]:
         plan = read_plan(plan_json)
-        report = tasks.TaskReport()
+        report = TaskReport()
         began = time.perf_counter()
         counters: dict[str, int] = {"rows": 0, "pairs": 0}
         read = report.timed(_read_rows(replicas, part, plan), "reading")
@@ -234,7 +235,7 @@ def _join_batches(
     plan: JoinPlan,
     max_pairs: int,
     counters: Counters,
-    report: tasks.TaskReport | None = None,
+    report: TaskReport | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield the pairs of a part, whose rows come in batches; end when there are more than ``max_pairs``.
 

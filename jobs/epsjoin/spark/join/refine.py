@@ -24,8 +24,8 @@ from epsjoin.spark.rows import scan
 from epsjoin.spark.rows.rows import DriverRows, FrameRows, Rows, StoredRows
 from epsjoin.spark.rows.stored import MAX_HERE_BYTES, in_table
 from epsjoin.spark.rows.write import Written
-from epsjoin.spark.tasks import tasks
 from epsjoin.spark.tasks.arrow import Task
+from epsjoin.spark.tasks.reports import TaskReport
 
 BATCH_ROWS = 1 << 13
 """Number of candidates that a thread of the driver compares at a time."""
@@ -58,7 +58,7 @@ def run(job: Job, max_here: int = MAX_HERE_BYTES) -> dict[str, float]:
     rows = _hold(candidates, trees) if is_small else _join(job, inputs, candidates.n)
     into = targets.target_of(job.lake, pairs)
     with targets.deleted_on_error(into):
-        files, counters = Written.of(tasks.reports_of(rows.run(_make_refiner(k, into))))
+        files, counters = Written.of(TaskReport.of_batches(rows.run(_make_refiner(k, into))))
         n_compared = counters.get("candidates", 0)
         if n_compared != candidates.n:
             raise TableError(
@@ -75,7 +75,7 @@ def _make_refiner(k: int, into: Target) -> Task:
     """Make the work of a task that writes the pairs among its candidates, and yields one report."""
 
     def refine(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        report = tasks.TaskReport(counters={"candidates": 0})
+        report = TaskReport(counters={"candidates": 0})
         compare = tree_comparer(k, OPTIONS, report.counters)
         found = (compare_records(batch, compare) for batch in batches)
         report.write(into, report.timed(found, "refining"))

@@ -16,7 +16,7 @@ from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.keys import Keys
 from epsjoin.local.plan.spread import Replicas, replicate
 from epsjoin.spark.points.reading import Reading
-from epsjoin.spark.tasks import tasks
+from epsjoin.spark.tasks.reports import TaskReport
 
 REPLICAS = "part int, id long, mask long, code binary, point binary"
 """Columns of replicas in files outside of a lake, as DDL."""
@@ -73,9 +73,9 @@ def replicas_read_by(reading: Reading, spread: Spread = replicate) -> Replicate:
     return replicas
 
 
-def new_report() -> tasks.TaskReport:
+def new_report() -> TaskReport:
     """Make a report with the counters of :func:`replicas_of`."""
-    return tasks.TaskReport(counters={"points": 0, "rows": 0, "replicated_points": 0})
+    return TaskReport(counters={"points": 0, "rows": 0, "replicated_points": 0})
 
 
 def replicas_of(

@@ -26,8 +26,8 @@ from epsjoin.spark.join.shuffle import REPLICA_STREAMS, make_sender, read_stream
 from epsjoin.spark.points.points import Points, stored_points
 from epsjoin.spark.rows.rows import FrameRows
 from epsjoin.spark.rows.write import Written
-from epsjoin.spark.tasks import tasks
 from epsjoin.spark.tasks.arrow import Task
+from epsjoin.spark.tasks.reports import TaskReport, task_number
 
 MAX_FILES = 10_000
 """Maximum number of files that tasks write, one for each task and part; above, Spark shuffles by part."""
@@ -128,7 +128,7 @@ def _encode_by_part(points: Points, plan: JoinPlan | BlockPlan, into: Target) ->
 
 def _check_written(reported: Iterable[pa.RecordBatch]) -> Written:
     """Combine the reports of tasks that write replicas; refuse what one of them refused or lost."""
-    reports = tasks.reports_of(reported)
+    reports = TaskReport.of_batches(reported)
     refused = [sentence for report in reports for sentence in report.refused]
     if refused:
         raise BudgetError(refused[0])
@@ -181,8 +181,8 @@ def _make_part_writer(into: Target) -> Task:
     """
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        report = tasks.TaskReport()
-        report.write(into, read_streams(batches, report), part=tasks.task_number())
+        report = TaskReport()
+        report.write(into, read_streams(batches, report), part=task_number())
         yield report.to_batch()
 
     return write
@@ -216,6 +216,6 @@ def make_encoder(plan_json: str, replicas_of: Replicate, into: Target) -> Task:
 def _flush(into: Target, held: dict[int, list[pa.Table]]) -> Iterator[File]:
     """Write what is held to one file for each part, and drop each part when it is written."""
     for part in sorted(held):
-        file = into.write(held.pop(part), task=tasks.task_number(), part=part)
+        file = into.write(held.pop(part), task=task_number(), part=part)
         if file is not None:
             yield file

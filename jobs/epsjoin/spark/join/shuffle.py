@@ -13,8 +13,8 @@ from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.stored import read_plan
 from epsjoin.spark.join.replicas import Replicate, hold_by_part, new_report, replicas_read_by
 from epsjoin.spark.points.points import Points, refuse_changed
-from epsjoin.spark.tasks import tasks
 from epsjoin.spark.tasks.arrow import Task, from_ipc_column, stream_batch, to_ipc
+from epsjoin.spark.tasks.reports import TaskReport
 
 REPLICA_STREAMS = "part int, ipc binary, report string"
 """Columns of replicas in a shuffle, as DDL: a part, an Arrow IPC stream of its rows, or a task's report.
@@ -61,11 +61,11 @@ def make_sender(plan_json: str, replicas: Replicate, is_right: bool | None, *, r
     return send
 
 
-def read_streams(batches: Iterable[pa.RecordBatch], report: tasks.TaskReport) -> Iterator[pa.RecordBatch]:
+def read_streams(batches: Iterable[pa.RecordBatch], report: TaskReport) -> Iterator[pa.RecordBatch]:
     """Yield the rows of ``REPLICA_STREAMS``, and add their senders' reports to ``report``."""
     for batch in batches:
         of_senders = batch["report"].drop_null().to_pylist()
-        report.add(tasks.TaskReport.from_json(text) for text in of_senders)
+        report.add(TaskReport.from_json(text) for text in of_senders)
         yield from from_ipc_column([batch])
 
 
@@ -94,7 +94,7 @@ def read_part(
 
 
 def _read_rows(batches: Iterable[pa.RecordBatch], n_points: int | None) -> Iterator[pa.RecordBatch]:
-    of_senders = tasks.TaskReport()
+    of_senders = TaskReport()
     yield from read_streams(batches, of_senders)
     if n_points is not None:
         refuse_changed(n_points, of_senders.counters.get("points", 0))

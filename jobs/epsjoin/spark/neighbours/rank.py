@@ -28,8 +28,8 @@ from epsjoin.spark.points.points import Points
 from epsjoin.spark.rows.persist import persist_until
 from epsjoin.spark.rows.rows import FrameRows, Rows, count_rows, to_frame
 from epsjoin.spark.rows.splits import names_of
-from epsjoin.spark.tasks import tasks
 from epsjoin.spark.tasks.arrow import Task
+from epsjoin.spark.tasks.reports import task_number
 from epsjoin.spark.tasks.shared import has_one_machine
 
 _PAIR_BYTES = 24
@@ -153,7 +153,7 @@ def _describe(points: Points, ids: NDArray[np.int64], usual: Usual) -> pa.Array:
 
 def _make_ranker(offsets: dict[int, int], words: pa.Array) -> Task:
     def rank(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        before = offsets.get(tasks.task_number(), 0)
+        before = offsets.get(task_number(), 0)
         for batch in batches:
             rows = pa.Table.from_batches([batch])
             ranks = np.arange(before + 1, before + 1 + len(rows))

@@ -13,8 +13,8 @@ from epsjoin.lake.parquet import File
 from epsjoin.lake.targets import Target, deleted_on_error
 from epsjoin.spark.rows import scan
 from epsjoin.spark.rows.rows import Rows
-from epsjoin.spark.tasks import tasks
 from epsjoin.spark.tasks.arrow import Task
+from epsjoin.spark.tasks.reports import TaskReport, add_counters
 
 Count = Callable[[pa.RecordBatch], Mapping[str, float]]
 """The function that computes the counters of a batch."""
@@ -37,9 +37,9 @@ class Written(NamedTuple):
     counters: dict[str, float]
 
     @classmethod
-    def of(cls, reports: Sequence[tasks.TaskReport]) -> Written:
+    def of(cls, reports: Sequence[TaskReport]) -> Written:
         """Combine the reports of the tasks."""
-        return cls([file for report in reports for file in report.files], tasks.add_counters(reports))
+        return cls([file for report in reports for file in report.files], add_counters(reports))
 
     @property
     def rows(self) -> int:
@@ -84,7 +84,7 @@ def write_files(
     """
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        report = tasks.TaskReport()
+        report = TaskReport()
 
         def count_batches() -> Iterator[pa.RecordBatch]:
             for batch in alter(batches, report.counters):
@@ -95,6 +95,6 @@ def write_files(
         report.write(into, count_batches())
         yield report.to_batch()
 
-    written = Written.of(tasks.reports_of(rows.run(tell(write))))
+    written = Written.of(TaskReport.of_batches(rows.run(tell(write))))
     written.counters["rows"] = written.rows
     return written

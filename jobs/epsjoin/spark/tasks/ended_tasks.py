@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark import Accumulator, AccumulatorParam
 from pyspark.sql import SparkSession
 
-from epsjoin.spark.tasks import tasks
+from epsjoin.spark.tasks.reports import TaskReport, task_number
 
 Report = tuple[int, str]
 """The number of a task, and its report as JSON."""
@@ -42,11 +42,11 @@ class EndedTasks:
         """Make the work of a task tell the reports that it yields."""
         return _reporting(self._reports, work)
 
-    def news(self) -> list[tuple[int, tasks.TaskReport]]:
+    def news(self) -> list[tuple[int, TaskReport]]:
         """Take the numbers and reports of tasks that have ended since the last call."""
         reports = self._reports.value[self._n_read :]
         self._n_read += len(reports)
-        return [(number, tasks.TaskReport.from_json(text)) for number, text in reports]
+        return [(number, TaskReport.from_json(text)) for number, text in reports]
 
 
 def _reporting(
@@ -54,7 +54,7 @@ def _reporting(
 ) -> Callable[[Any], Iterator[pa.RecordBatch]]:
     def work_and_report(rows: Any) -> Iterator[pa.RecordBatch]:
         for batch in work(rows):
-            reports.add([(tasks.task_number(), text) for text in batch.column("report").to_pylist()])
+            reports.add([(task_number(), text) for text in batch.column("report").to_pylist()])
             yield batch
 
     return work_and_report

@@ -1,115 +1,20 @@
-"""Tasks that read and write files themselves, and the reports that they return to the driver."""
+"""Tasks that read and write files themselves, on workers or by threads of the driver."""
 
 from __future__ import annotations
 
-import json
-import resource
-import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
-from epsjoin.lake.parquet import File
 from epsjoin.lake.phases import phase, timed
-from epsjoin.lake.targets import Target
 from epsjoin.spark.tasks.cost import counted
 from epsjoin.spark.tasks.progress import progress_shown
 from epsjoin.spark.tasks.shared import give, given_files, take
-from epsjoin.stopwatch import add_seconds, each_within
-
-T = TypeVar("T")
-
-
-@dataclass
-class TaskReport:
-    """What one task reports to the driver: the files it wrote, its counters, why it refused its input.
-
-    Counters that end in ``seconds`` are wall-clock times of phases. ``largest_worker_bytes`` is the peak
-    memory of the task's process, ``largest_driver_bytes`` that of the driver where it does the work itself.
-    All other counters depend on the data alone. The names of its files begin with ``number``, by default that
-    of the task, so that their order is that of these numbers.
-    """
-
-    files: list[File] = field(default_factory=list)
-    counters: dict[str, float] = field(default_factory=dict)
-    refused: list[str] = field(default_factory=list)
-    facts: list[dict[str, Any]] = field(default_factory=list)
-    number: int = field(default_factory=lambda: task_number())
-
-    def write(
-        self, into: Target, batches: Iterable[pa.RecordBatch | pa.Table], **partition: object
-    ) -> File | None:
-        """Write batches to a new file of the table (see :meth:`Target.write`) and report the file."""
-        file = into.write(batches, task=self.number, **partition)
-        self.files += [file] if file else []
-        return file
-
-    def timed(self, items: Iterable[T], phase: str) -> Iterator[T]:
-        """Yield the same items, and add the time spent waiting for them to ``<phase>_seconds``."""
-        return each_within(items, lambda: add_seconds(self.counters, f"{phase}_seconds"))
-
-    def add(self, others: Iterable[TaskReport]) -> None:
-        """Add the counters and refusals of the tasks whose rows this task has received."""
-        for other in others:
-            self.counters |= add_counters([self, other])
-            self.refused += other.refused
-
-    def to_json(self) -> str:
-        """The report as JSON text."""
-        where = "worker" if TaskContext.get() else "driver"
-        self.counters[f"largest_{where}_bytes"] = peak_bytes()
-        return json.dumps(asdict(self))
-
-    @classmethod
-    def from_json(cls, text: str) -> TaskReport:
-        """The report that :meth:`to_json` wrote."""
-        body = json.loads(text)
-        body["files"] = [File(**file) for file in body["files"]]
-        return cls(**body)
-
-    def to_batch(self) -> pa.RecordBatch:
-        """The report as a batch of one row, which the task returns."""
-        return pa.record_batch({"report": pa.array([self.to_json()])})
-
-
-def peak_bytes() -> int:
-    """The most memory that this process has held until now, without what the process that started it held."""
-    if sys.platform == "linux":
-        # getrusage begins with the peak of the process that has started this one
-        status = Path("/proc/self/status").read_text(encoding="ascii")
-        return int(status.partition("VmHWM:")[2].split()[0]) << 10
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak << 10
-
-
-def task_number() -> int:
-    """Number of the partition that this task computes; 0 on the driver."""
-    context = TaskContext.get()
-    return context.partitionId() if context else 0
-
-
-def reports_of(batches: Iterable[pa.RecordBatch]) -> list[TaskReport]:
-    """The reports that tasks returned, in the order of the batches."""
-    return [TaskReport.from_json(text) for batch in batches for text in batch.column("report").to_pylist()]
-
-
-def add_counters(reports: Iterable[TaskReport]) -> dict[str, float]:
-    """Add up the tasks' counters; of those that begin with ``largest_``, take the maximum."""
-    total: dict[str, float] = {}
-    for report in reports:
-        for name, value in report.counters.items():
-            total[name] = (
-                max(total.get(name, 0), value) if name.startswith("largest_") else total.get(name, 0) + value
-            )
-    return total
 
 
 def run_tasks(
