@@ -203,6 +203,14 @@ def test_knn_frames__take_weights(others):
     )
 
 
+def test_frames__read_a_stream_once_that_is_both_of_them():
+    table = pa.table({"x": [0.0, 1.0, 5.0]})
+    for function, given in ((epsjoin.join_frames, {"eps": 1.0}), (epsjoin.knn_frames, {"k": 2})):
+        reader = table.to_reader()
+        found = function(reader, reader, columns=["x"], **given)
+        assert found.equals(function(table, table, columns=["x"], **given))
+
+
 VIEWS = pa.array(NAMES, pa.string_view())
 REPEATED = pa.RunEndEncodedArray.from_arrays(pa.array([20, 60], pa.int32()), pa.array(["a", "b"]))
 

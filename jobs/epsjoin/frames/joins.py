@@ -84,6 +84,7 @@ def join_frames(
     ['c']
     """
     check_choice("how", how, HOW)
+    is_same = right is left  # a stream can be read once
     kind, left = find_kind("left", left)
     columns = list_columns("columns", columns)
     right_columns, right_id = names_in_right("right", right, columns, id, right_columns, right_id)
@@ -93,7 +94,7 @@ def join_frames(
     if id is not None:
         column_of("left", left, id)
     if right is not None:
-        other_kind, right = find_kind("right", right)
+        other_kind, right = (kind, left) if is_same else find_kind("right", right)
         points, other = of_one_width(points, coordinates_of("right", right, right_columns, width))
     if how != "inner":
         rows = join(points, other, eps, metric, how=how, weights=weights, n_jobs=n_jobs).left
@@ -153,6 +154,7 @@ def knn_frames(
     >>> knn_frames(towns, columns=["x"]).values.tolist()
     [['a', 'b', 3.0, 1], ['b', 'a', 3.0, 1], ['c', 'b', 6.0, 1]]
     """
+    is_same = points is queries
     kind, queries = find_kind("queries", queries)
     columns = list_columns("columns", columns)
     right_columns, right_id = names_in_right("points", points, columns, id, right_columns, right_id)
@@ -162,7 +164,7 @@ def knn_frames(
     if points is None:
         other_kind, points, found = kind, queries, knn_join(None, asked, k, metric, **shared)
     else:
-        other_kind, points = find_kind("points", points)
+        other_kind, points = (kind, queries) if is_same else find_kind("points", points)
         asked, others = of_one_width(asked, coordinates_of("points", points, right_columns, width))
         found = knn_join(asked, others, k, metric, **shared)
     rows, nth = (places.reshape(-1) for places in np.indices(found.neighbour.shape))
