@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -55,7 +58,7 @@ def test_save__ends_anywhere_with_the_old_index_or_the_new_one(tmp_path, monkeyp
         seen.add("old" if rows == OLD.tolist() else "new")
         Index(NEW).save(folder)
         assert rows_of(folder) == NEW.tolist()
-        assert len(list(folder.iterdir())) == 6  # five arrays and the header: nothing is left over
+        assert len(list(folder.iterdir())) == 7  # five arrays, the header and the lock: nothing is left over
         step += 1
     assert seen == {"old", "new", "done"}
     assert step > 20
@@ -102,6 +105,60 @@ def test_save__leaves_other_files(tmp_path):
     (tmp_path / "notes.npy").write_text("mine")
     Index(OLD).save(tmp_path)
     assert (tmp_path / "notes.npy").read_text() == "mine"
+
+
+def test_save__of_two_at_once_leaves_the_index_of_the_last(tmp_path, monkeypatch):
+    """Each would remove the files of the other, which no header names yet."""
+    asks, sync, lock = threading.Event(), store._sync_folder, fcntl.flock
+    other = threading.Thread(target=lambda: Index(NEW).save(tmp_path))
+
+    def locking(*given):
+        if threading.current_thread() is other:
+            asks.set()
+        lock(*given)
+
+    def syncing(folder):
+        if not (other.ident or asks.is_set()):  # the arrays are written, the header is not
+            other.start()
+            while other.is_alive() and not asks.is_set():
+                other.join(0.01)
+        sync(folder)
+
+    monkeypatch.setattr(fcntl, "flock", locking)
+    monkeypatch.setattr(store, "_sync_folder", syncing)
+    Index(OLD).save(tmp_path)
+    other.join()
+    assert rows_of(tmp_path) == NEW.tolist()
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EIO])
+def test_save__needs_no_locks_of_a_drive_that_has_none(tmp_path, monkeypatch, number):
+    def locking(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", locking)
+    if number == errno.EIO:
+        with pytest.raises(OSError, match="Input/output error"):
+            Index(OLD).save(tmp_path)
+    else:
+        Index(OLD).save(tmp_path)
+        assert rows_of(tmp_path) == OLD.tolist()
+
+
+def test_save__into_a_folder_that_users_share_needs_no_lock_of_ones_own(tmp_path, monkeypatch):
+    opened = Path.open
+
+    def opening(path, mode="r", *given, **more):
+        if path.name == "index.lock" and mode == "wb":
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return opened(path, mode, *given, **more)
+
+    monkeypatch.setattr(Path, "open", opening)
+    with pytest.raises(PermissionError, match=r"index\.lock"):
+        Index(OLD).save(tmp_path)
+    (tmp_path / "index.lock").touch()
+    Index(OLD).save(tmp_path)
+    assert rows_of(tmp_path) == OLD.tolist()
 
 
 def test_read__maps_the_arrays_and_can_be_saved_over(tmp_path):

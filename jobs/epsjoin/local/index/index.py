@@ -332,8 +332,9 @@ class Index:
         -----
         Killed at any moment, or without power, the folder has the old index or the new one: files are named
         by their content, and one small file, replaced last, says which of them make the index. Trees that
-        have not changed since are not written again. One process at a time may write; others may read
-        meanwhile.
+        have not changed since are not written again. One process at a time writes into a folder, for which
+        others wait, but not on Windows and on network drives without locks; the last one's index stays. All
+        may read meanwhile.
         """
         with _CHANGING:
             parts, end = self._parts, self._end

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from epsjoin.errors import ArgumentError, TableError
 from epsjoin.kernels.accelerate import DIGEST, read_only
 from epsjoin.kernels.neighbours.boxes import BoxTree
+from epsjoin.local.folder_lock import FolderLock
 from epsjoin.local.index.parts import Piece
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.neighbours.tree import count_leaves
@@ -29,7 +30,7 @@ from epsjoin.local.scale import Scale
 FORMAT, _PLAIN_FORMAT = 2, 1
 """Version of the folder's layout; of an index without weights, of which no row was removed: older versions of
 epsjoin read it, too."""
-_HEADER = "index.json"
+_HEADER, _LOCK = "index.json", "index.lock"
 _ARRAYS = ("points", "order", "places", "low", "high")
 _OURS = re.compile(r"[0-9a-f]{32}\.npy|[0-9a-f]{32}\.npy\.new|index\.json\.new")
 """Files that are removed when the index does not name them."""
@@ -57,12 +58,19 @@ class Saved(NamedTuple):
 def write(folder: Path, saved: Saved) -> None:
     """Write an index, whose parts all have a tree, and remove what is left of the one before.
 
+    Waits while somebody else writes into the folder.
+
     Parameters
     ----------
     folder : made if it is not there.
     saved : the index.
     """
     folder.mkdir(parents=True, exist_ok=True)
+    with FolderLock(folder / _LOCK, None):  # or each would remove files that the other one's header names
+        _write_alone(folder, saved)
+
+
+def _write_alone(folder: Path, saved: Saved) -> None:
     named: list[dict[str, Any]] = []
     for piece, tree in saved.parts:
         arrays = dict(zip(_ARRAYS, (piece.points, *(tree or ())), strict=True))

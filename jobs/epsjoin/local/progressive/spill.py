@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from epsjoin.errors import ArgumentError, EpsjoinError
-from epsjoin.local.progressive.folder_lock import FolderLock
+from epsjoin.local.folder_lock import FolderLock
 from epsjoin.local.progressive.rows import NO_RUN, SweepRows
 
 MANIFEST, LOCK = "manifest.json", "lock"
@@ -170,7 +170,11 @@ class Spill:
             else:
                 self._made = not self._given.exists()
                 self._given.mkdir(parents=True, exist_ok=True)
-                self._lock = FolderLock(self._given / LOCK)
+                self._lock = FolderLock(
+                    self._given / LOCK,
+                    f"another join that has not been closed works in {self._given}; close it, or give "
+                    "another folder as spill",
+                )
                 self._folder = self._given
         return self._folder
 
