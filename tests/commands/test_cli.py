@@ -201,6 +201,16 @@ def test_a_command_whose_output_meets_a_full_disk__says_so_in_one_line(is_buffer
     assert done.returncode == 1
 
 
+def test_a_command_whose_output_has_not_all_letters__escapes_those(tmp_path: Path) -> None:
+    for day, name in (("1", "Gruyère"), ("2", "Zürich ∞ 城")):
+        (tmp_path / f"{day}.csv").write_text(f"id,name\n1,{name}\n", encoding="utf-8")
+    command = [sys.executable, "-m", "epsjoin", "diff", "--key", "id", "1.csv", "2.csv"]
+    environment = {**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONPATH": str(REPO / "jobs")}
+    done = subprocess.run(command, capture_output=True, check=False, env=environment, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "id 1: name Gruyère \\u2192 Zürich \\u221e \\u57ce" in done.stdout.decode("latin-1")
+
+
 def test_a_command_without_an_output__does_its_work() -> None:
     code = "import sys; from epsjoin.commands import cli; sys.stdout = None; sys.exit(cli.main(['--help']))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import signal
 import sys
@@ -42,6 +43,8 @@ COMMANDS = ("clusters", "contract", "diff", "estimate", "history", "quarantine",
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (see ``errors.py``)."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # Latin-1, or a pipe on Windows, has no ∞ and no Chinese
+        sys.stdout.reconfigure(errors="backslashreplace")  # as Python has it for stderr
     try:
         try:
             with _ending_tidily():
