@@ -42,6 +42,50 @@ def test_draft__knows_no_type_for_texts_and_a_number_too_close_to_0(tmp_path: Pa
     assert "'label' is left out: its values are of several types" in draft(file, "mine")
 
 
+@pytest.mark.parametrize(
+    ("codes", "told"),
+    [
+        (["007", "7", "012"], "007"),
+        (["7", " 00", "NA"], "00"),
+        ([str(2**64 - 1), "5", str(2**64 - 2)], str(2**64 - 1)),
+    ],
+)
+def test_draft__of_whole_numbers_that_no_number_tells_apart_is_of_texts(
+    tmp_path: Path, codes: list[str], told: str
+) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("x,code\n" + "".join(f"{row}.5,{code}\n" for row, code in enumerate(codes)))
+    source, text = drafted(file, tmp_path)
+    assert (source.key, source.coordinates) == (("code",), ("x",))
+    assert source.column("code").type == "string"
+    assert f"# - code is a text, as no number keeps all digits of {told}\n" in text
+    with file.open("rb") as stream:
+        assert [each.values[1] for each in open_records(stream, file.name, source) if each.values] == codes
+    file.write_text(file.read_text().replace(".5,", "a,"))
+    with pytest.raises(DataRefusedError, match=f"'code' is a text, as no number keeps all digits of {told}"):
+        draft(file, "mine")
+
+
+def test_draft__of_measurements_with_zeros_before_them_or_very_large_is_of_numbers(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text(f"x,y,z\n007,{10**30},0\n07.5,1.5,10\n")
+    source, text = drafted(file, tmp_path)
+    assert source.coordinates == ("x", "y")
+    assert [source.column(name).type for name in "xyz"] == ["number", "number", "integer"]
+    assert "no number keeps" not in text
+    assert reasons(file, source) == []
+
+
+def test_draft__of_parquet_leaves_out_numbers_that_take_more_than_64_bits(tmp_path: Path) -> None:
+    file = tmp_path / "a.parquet"
+    hashes = pa.array([5, 2**64 - 1], pa.uint64())
+    pq.write_table(pa.table({"x": [1.0, 2.0], "hash": hashes}), file)
+    source, text = drafted(file, tmp_path)
+    assert source.coordinates == ("x",)
+    left_out = f"'hash' is left out: its whole numbers take more than 64 bits, such as {2**64 - 1}; store"
+    assert f"# - {left_out} them as texts\n" in text
+
+
 def test_draft__of_parquet_with_whole_numbers_and_names_that_cannot_be(tmp_path: Path) -> None:
     file = tmp_path / "d.parquet"
     pq.write_table(

@@ -21,6 +21,7 @@ from epsjoin.source.draft.path import snapshots_of
 from epsjoin.source.draft.roles import (
     BAD_FRACTION,
     MAX_PLACE,
+    TEXT_OF_CODES,
     TEXT_OF_LISTS,
     TEXT_WITH_COMMAS,
     key_of,
@@ -175,6 +176,8 @@ def _describe_columns(found: FileGuess, roles: Mapping[str, str]) -> Iterator[st
             yield f"{guess.given} has dates as {forms}: {how}"
         if guess.is_text_of_lists:
             yield f"{guess.given} {TEXT_OF_LISTS}"
+        if guess.code:
+            yield f"{guess.given} {TEXT_OF_CODES} {guess.code}"
         if guess.has_commas:
             yield f"{guess.given} {TEXT_WITH_COMMAS}"
         if guess.markers:

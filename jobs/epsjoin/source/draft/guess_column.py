@@ -39,10 +39,18 @@ _TYPES = ("integer", "number", "boolean", "date", "timestamp")
 _FORMS = ("dd.MM.yyyy", "MM/dd/yyyy", "dd/MM/yyyy", "yyyy/MM/dd", "dd-MM-yyyy", "MM-dd-yyyy", "yyyy.MM.dd")
 """Forms of dates that are looked for; which of two with the same signs it is, a day after the 12th tells."""
 
-_NUMERIC = ("integer", "number")
-"""Kinds of values that are finite numbers."""
+_LEADING_ZERO = re.compile(r"\s*0\d+\s*", re.ASCII)
+"""Matches the text of a whole number that another text is, too, such as 007."""
 
-_COUNTED = ("integer", "string", "marker", "date")
+_WHOLE = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
+
+_NUMERIC = ("integer", "number", "padded", "large")
+"""Kinds of values that are finite numbers: whole ones are padded with zeros, or too large for 64 bits."""
+
+_CODES = ("padded", "large")
+"""Kinds of whole numbers that are kept by no type of numbers: codes, unless fractions are beside them."""
+
+_COUNTED = ("integer", "string", "marker", "date", *_CODES)
 """Kinds of values of which it is known how many are distinct."""
 
 
@@ -65,6 +73,7 @@ class Guess:
     n_items : of a column of lists of numbers: the length that they have; else 0.
     is_text_of_lists : whether its texts look like lists of numbers.
     has_commas : whether its texts look like numbers with a decimal comma.
+    code : of texts, a whole number among them that a number does not hold as it is written.
     forms : of texts that are dates, though not as ISO 8601 writes them: the forms that all of them have.
         Where that is one form, the type is date; where several are possible, string.
     """
@@ -84,6 +93,7 @@ class Guess:
     n_items: int = 0
     is_text_of_lists: bool = False
     has_commas: bool = False
+    code: str = ""
     forms: tuple[str, ...] = ()
 
 
@@ -125,7 +135,7 @@ class ColumnValues:
         if kind in _NUMERIC:
             self._minimum, self._maximum = min(self._minimum, typed), max(self._maximum, typed)
         if kind in _COUNTED:
-            self._distinct.add(typed)
+            self._distinct.add(str(value) if kind in _CODES else typed)
         if kind == "list":
             self._lengths[typed] += 1
         if kind == "string" and self._forms:
@@ -170,9 +180,10 @@ class ColumnValues:
     def _type(self) -> tuple[str, int]:
         """The first type other than string that the values have, and how many do; empty if it is none."""
         kinds, n_values = self._kinds, self._n_values
+        n_numbers = sum(kinds[kind] for kind in _NUMERIC)
         for kind, n in (
-            ("integer", 0 if kinds["number"] else kinds["integer"]),
-            ("number", kinds["integer"] + kinds["number"]),
+            ("integer", 0 if kinds["number"] or kinds["padded"] else kinds["integer"]),
+            ("number", n_numbers if kinds["number"] else 0),
             ("boolean", kinds["boolean"]),
             ("date", kinds["date"]),
             ("timestamp", kinds["date"] + kinds["timestamp"]),
@@ -186,7 +197,8 @@ class ColumnValues:
 
     def _odd_example(self, kind: str) -> str:
         """A value that is not of the kind, nor of a special case of it; empty if there is none."""
-        of_type = ("integer", "number", "date", kind, "marker", "nan", "blank")
+        of_type = ["integer", "number", "padded", "date", kind, "marker", "nan", "blank"]
+        of_type += ["large"] if kind == "number" else []
         return next((text for k, text in self._examples.items() if k not in of_type), "")
 
     def _count_markers(self, guess: Guess) -> None:
@@ -198,8 +210,15 @@ class ColumnValues:
         """What a column of texts is: dates in one form, or texts, of which blanks are values."""
         kinds = self._kinds
         mixed = [k for k in kinds if k not in ("string", "date", "timestamp", "marker", "blank")]
+        code = next((self._examples[kind] for kind in _CODES if kinds[kind]), "")
         if mixed and not self.is_text:
             guess.unusable = "its values are of several types"
+            if set(kinds) <= {"integer", "large"}:
+                guess.unusable = (
+                    f"its whole numbers take more than 64 bits, such as {code}; store them as texts"
+                )
+        elif set(kinds) <= {"integer", "marker", "blank", *_CODES}:
+            guess.code = code.strip()
         if kinds["string"] == self._n_values > 0:
             guess.forms = self._forms
         if len(guess.forms) == 1:
@@ -233,6 +252,10 @@ def _classify_text(text: str) -> tuple[str, Any]:
     for kind in _TYPES if first.isascii() and (first.isdigit() or first in "+-.tTfF") else ():
         with suppress(ValueError, OverflowError):
             value = from_text(Column("", kind), text)
+            if kind == "integer" and _LEADING_ZERO.fullmatch(text):
+                return "padded", value
+            if kind == "number" and _WHOLE.fullmatch(text) and math.isfinite(value):
+                return "large", value
             if kind != "number" or math.isfinite(value):
                 return kind, value
     return "string", text
@@ -252,7 +275,7 @@ def _classify_value(value: Any) -> tuple[str, Any]:
     if isinstance(value, (int, float, Decimal)):
         with suppress(OverflowError):
             if math.isfinite(value):
-                return "number", float(value)
+                return ("large" if isinstance(value, int) else "number"), float(value)
         return ("nan", "nan") if value != value else ("not finite", value)
     if isinstance(value, datetime):
         return "timestamp", value

@@ -18,6 +18,9 @@ TEXT_OF_LISTS = "has lists of numbers as texts; in files of json or parquet they
 
 TEXT_WITH_COMMAS = "has numbers with a comma in them as texts; with a decimal point they could be coordinates"
 
+TEXT_OF_CODES = "is a text, as no number keeps all digits of"
+"""Of a column with codes; it is followed by one of them."""
+
 BAD_FRACTION = 0.01
 """The fraction of bad rows that a draft allows."""
 
@@ -120,7 +123,8 @@ def why_no_coordinates(found: FileGuess, key: str | None) -> str:
         )
         texts = (f"{guess.name!r} {TEXT_OF_LISTS}" for guess in found.columns if guess.is_text_of_lists)
         commas = (f"{guess.name!r} {TEXT_WITH_COMMAS}" for guess in found.columns if guess.has_commas)
-        more = "; ".join(filter(None, (left_out, *texts, *commas)))
+        codes = (f"{guess.name!r} {TEXT_OF_CODES} {guess.code}" for guess in found.columns if guess.code)
+        more = "; ".join(filter(None, (left_out, *texts, *commas, *codes)))
         return f"no column holds numbers{of}, so none can be a coordinate{'; ' * bool(more)}{more}"
     why = "; ".join(f"{guess.name!r}: {guess.unusable or 'beyond 2**53'}" for guess in numbers[:3])
     return f"columns hold numbers, but none of them can be a coordinate ({why}); rename them in the file"
