@@ -31,6 +31,7 @@ from tests.spark.lattice import LATTICE, LATTICE_EPS, columns_of, frame_of, pair
             "the column 'c`d e' must be given in backticks, `c``d e`: to Spark its backtick",
         ),
         ({"columns": "twice"}, "the frame has several columns 'twice'"),
+        ({"columns": ["x0", "x1", "X0"]}, "columns names a column twice: x0, x1, X0"),
         ({"id": "word"}, "'word' must hold whole numbers, not string"),
         ({"eps": 0.0}, "eps must be"),
         ({"metric": "hamming"}, "metric"),

@@ -35,7 +35,8 @@ def points_of(
         point: an array of numbers, a vector of Spark ML, or binary (float64, little-endian, one after the
         other).
     id_ : name of a column of whole numbers, distinct for each row; this is not checked.
-    metric : must be defined for every point, which is seen when the point is read.
+    metric : must be defined for every point, which is seen when the point is read; None: columns are criteria
+        of their own, of which two may have one column.
 
     Returns
     -------
@@ -45,9 +46,11 @@ def points_of(
     Raises
     ------
     ArgumentError
-        A column does not exist or has another type; the frame belongs to Spark Connect.
+        A column does not exist, has another type or is named twice; the frame belongs to Spark Connect.
     """
     read, reading = _read_columns(frame, columns, id_)
+    if metric is not None and len(set(map(folding(frame.sparkSession), reading.names))) < len(reading.names):
+        raise ArgumentError(f"columns names a column twice: {', '.join(reading.names)}")
     rows = frame.select(*read)
     return Points(lambda: rows, replace(reading, metric=metric), *_count(rows))
 
