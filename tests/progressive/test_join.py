@@ -5,13 +5,16 @@ from __future__ import annotations
 import tracemalloc
 
 import numpy as np
+import pandas as pd
+import polars
+import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.sets import cad
-from epsjoin import Cuts, Similarity, progressive_join, self_join
-from epsjoin.errors import ArgumentError
+from epsjoin import Band, Cuts, Similarity, progressive_join, self_join
+from epsjoin.errors import ArgumentError, DataRefusedError
 from epsjoin.local.progressive.sources import PAUSE
 from oracles.papers import spilled_bytes
 from tests.local.progressive.cases import gathered
@@ -200,6 +203,27 @@ def test_progressive_join__takes_every_kind_of_input(tmp_path, expected):
         with progressive_join(table_like, on=Similarity(EPS), memory="2MB", traversal="idle") as found:
             assert gathered(list(found)) == expected, name
         assert found.counters["first_pair_rows"] < N / 10, name
+
+
+@pytest.mark.parametrize("make", [pa.table, pd.DataFrame, polars.DataFrame])
+def test_progressive_join__takes_columns_of_frames(make):
+    places = np.random.default_rng(1).random((500, 2))
+    names = np.arange(500)[::-1] * 3
+    frame = make({"y": places[:, 1], "id": names, "x": places[:, 0]})
+    near = Similarity(0.05)
+    expected = gathered(list(progressive_join((names, places), on=near)))
+    given = {"on": near, "columns": ["x", "y"], "id": "id"}
+    assert gathered(list(progressive_join(frame, **given))) == expected
+    between = gathered(list(progressive_join((names, places), (names, places), near)))
+    assert gathered(list(progressive_join(frame, frame, **given))) == between
+    with pytest.raises(ArgumentError, match="points is a frame: beside id, name the columns"):
+        progressive_join(frame, on=near, id="id")
+
+
+def test_progressive_join__says_that_the_header_of_a_file_is_not_utf_8(tmp_path):
+    (tmp_path / "a.csv").write_bytes("x,né\n1,2\n".encode("latin-1"))
+    with pytest.raises(DataRefusedError, match="a.csv: the names of its columns are not UTF-8; convert the"):
+        progressive_join(tmp_path / "a.csv", on=Band(1.0), columns=["x"])
 
 
 def test_progressive_join__keeps_rows_and_ids_of_chunks_that_are_filled_again(expected):

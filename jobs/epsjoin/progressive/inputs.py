@@ -1,4 +1,4 @@
-"""What may be joined progressively: arrays, streams of arrays or of Arrow batches, Parquet and CSV files."""
+"""What may be joined progressively: arrays, streams of them or of Arrow batches, frames, and files."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class _Wanted(NamedTuple):
 
 def has_columns(table: Any) -> bool:
     """Whether the columns of a table may have names."""
-    return isinstance(table, (str, Path, Iterator))
+    return isinstance(table, (str, Path, Iterator)) or hasattr(table, "__arrow_c_stream__")
 
 
 def is_csv(table: Any) -> bool:
@@ -103,6 +103,11 @@ def open_input(
             wanted = _Wanted.among(names, columns, id_column, str(path), is_file=True)
             return IteratorSource(_csv_chunks(path, split_at, wanted), None, str(path), wanted.rows)
         return ParquetSource(path, columns, id_column, shuffle)
+    is_frame = hasattr(table, "__arrow_c_stream__") and not isinstance(table, Iterator)
+    if is_frame and id_column is not None and columns is None:
+        raise ArgumentError(f"{name} is a frame: beside id, name the columns that a row consists of")
+    if is_frame and columns is not None:
+        table = _batches_of(name, table)
     if isinstance(table, Iterator):
         if shuffle is not None:
             raise ArgumentError(f"{name}: an iterator is read as it comes, it cannot be shuffled")
@@ -110,6 +115,13 @@ def open_input(
     if isinstance(table, tuple) and len(table) == 2:
         return ArraySource(table[1], table[0], shuffle)
     return ArraySource(table, None, shuffle)
+
+
+def _batches_of(name: str, frame: Any) -> Iterator[Any]:
+    """The batches of a frame or an Arrow table, which as an array would have all of its columns."""
+    with needing_extra(f"a progressive join of columns of {name}, a frame,"):
+        import pyarrow as pa
+    return iter(pa.RecordBatchReader.from_stream(frame))
 
 
 def _converted(
@@ -222,6 +234,7 @@ def _look_at_csv(path: Path, delimiter: str | None) -> tuple[str, list[str]]:
         from pyarrow import csv
 
         from epsjoin.source.guess_delimiter import choose_delimiter
+        from epsjoin.source.reasons import NOT_UTF_8, remedy_of
     try:
         split_at = choose_delimiter(path, "csv", delimiter)
         with csv.open_csv(
@@ -230,6 +243,10 @@ def _look_at_csv(path: Path, delimiter: str | None) -> tuple[str, list[str]]:
             parse_options=csv.ParseOptions(delimiter=split_at),
         ) as reader:
             return split_at, list(reader.schema.names)
+    except UnicodeDecodeError as error:
+        raise DataRefusedError(
+            f"{path}: the names of its columns are {NOT_UTF_8}{remedy_of(NOT_UTF_8)}"
+        ) from error
     except (OSError, pa.ArrowException) as error:
         raise DataRefusedError(f"{path}: cannot be read: {error}") from error
 

@@ -206,8 +206,9 @@ def progressive_join(
     Parameters
     ----------
     left, right : tables: an array of rows; a tuple (ids, rows) of arrays; an iterator of such arrays or
-        tuples, or of Arrow batches, in which None means that nothing has come yet; the path of a Parquet or a
-        CSV file. Without ``right``, ``left`` is joined with itself.
+        tuples, or of Arrow batches, in which None means that nothing has come yet; a frame of pandas or
+        polars, or an Arrow table; the path of a Parquet or a CSV file. Without ``right``, ``left`` is joined
+        with itself.
     on : the kind of join: :class:`Similarity`, :class:`Equi`, :class:`Band`, :class:`Temporal`,
         :class:`Spatial`, or a :class:`JoinKind` of your own.
     how : "inner", "left", "right", "outer", "semi" or "anti"; of one table "inner", "semi" (rows that have a
@@ -234,7 +235,7 @@ def progressive_join(
         ``_sorting``, ``_joining``, ``_merging``, ``estimate_at_10``, ``_50``, ``_90`` (percent of the last
         merge).
     columns, right_columns : names of the columns that a row consists of, in files and Arrow batches; by
-        default all, but for ``id``.
+        default all, but for ``id``. Frames without them are arrays of all their columns.
     id : name of the column of whole numbers that pairs consist of; the row numbers by default.
     delimiter : what separates the fields of CSV files, such as ``";"``. By default each is split at
         semicolons, tabs or ``|`` where its first records allow nothing else, otherwise at commas.
@@ -301,7 +302,7 @@ def progressive_join(
         for name, given in (("columns", columns), ("right_columns", right_columns))
     )
     if (chosen or of_right or id) and not any(map(has_columns, (left, right))):
-        raise ArgumentError("columns and id are of files and Arrow batches, not of arrays")
+        raise ArgumentError("columns and id are of files, frames and Arrow batches, not of arrays")
     if delimiter is not None:
         if not any(map(is_csv, (left, right))):
             raise ArgumentError("delimiter is for CSV files, and no table is one")

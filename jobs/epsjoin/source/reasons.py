@@ -20,3 +20,10 @@ def refusal(kind: str, value: object = None, item: int | None = None) -> str:
     if value is None:
         return kind
     return f"{kind}: {str(value)[:80]!r}" + ("" if item is None else f" in place {item + 1}")
+
+
+def remedy_of(reason: str) -> str:
+    """What to do about records that are refused for this reason, where it is always the same."""
+    if reason != NOT_UTF_8:
+        return ""
+    return "; convert the file from its encoding, such as by iconv -f ISO-8859-1 -t UTF-8 OLD > NEW"

@@ -15,7 +15,7 @@ from epsjoin.contracts.load_source import load_source
 from epsjoin.contracts.sources import COMMA, SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source.delimiters import describe
-from epsjoin.source.draft.guess import FileGuess, guess_file, remedy_of, try_contract
+from epsjoin.source.draft.guess import FileGuess, guess_file, try_contract
 from epsjoin.source.draft.guess_column import Guess
 from epsjoin.source.draft.path import snapshots_of
 from epsjoin.source.draft.roles import (
@@ -29,6 +29,7 @@ from epsjoin.source.draft.roles import (
     why_no_coordinates,
     why_no_key,
 )
+from epsjoin.source.reasons import remedy_of
 from epsjoin.source.records import Record, format_of
 from epsjoin.source.values import kind_of
 

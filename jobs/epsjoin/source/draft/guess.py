@@ -19,7 +19,7 @@ from epsjoin.errors import DataRefusedError
 from epsjoin.source.delimiters import Header
 from epsjoin.source.draft.guess_column import ColumnValues, Guess
 from epsjoin.source.guess_delimiter import choose_delimiter
-from epsjoin.source.reasons import NOT_UTF_8
+from epsjoin.source.reasons import remedy_of
 from epsjoin.source.records import FORMATS, Record, key_id, open_records
 from epsjoin.source.untyped import OTHER_ENCODING, FoundColumns
 
@@ -160,13 +160,6 @@ def _fields(file: Path, source: SourceContract, separated: str) -> Iterator[Sequ
     if not n_records:
         refused = f"; the first one was refused: {first}" if first else ""
         raise DataRefusedError(f"{file}: it has no record{refused}{remedy_of(first)}{separated}")
-
-
-def remedy_of(reason: str) -> str:
-    """What to do about records that are refused for this reason, where it is always the same."""
-    if reason != NOT_UTF_8:
-        return ""
-    return "; convert the file from its encoding, such as by iconv -f ISO-8859-1 -t UTF-8 OLD > NEW"
 
 
 def _name_columns(guesses: Iterable[Guess]) -> None:
