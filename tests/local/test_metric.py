@@ -108,6 +108,7 @@ def test_cosine__embeds_directions():
     [
         (lambda: get_metric("cosinus"), "unknown metric 'cosinus'; known are euclidean, manhattan"),
         (lambda: get_metric(["cosine"]), "unknown metric .'cosine'.; known are"),
+        (lambda: get_metric(np.ones(2)), r"unknown metric array\(\[1., 1.\]\); known are"),
         (lambda: self_join([[1.0], [2.0]], [[0.1], [0.1, 0.2]]), "eps must have rows of one length"),
         (
             lambda: self_join([[1.0]], 1.0, weights=[[1], [1, 2]]),

@@ -310,7 +310,7 @@ def get_metric(name: str | Metric, p: float | None = None) -> Metric:
             raise ArgumentError(f"p belongs to the name of a metric, not to {name}")
         return name
     name = ALIASES.get(name, name) if isinstance(name, str) else name
-    if name == "minkowski":
+    if isinstance(name, str) and name == "minkowski":  # weights in its place are compared item by item
         power = as_number(p)
         if not 1.0 <= power < math.inf:
             give = "give get_metric('minkowski', p=3) as the metric"
