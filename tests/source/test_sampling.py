@@ -125,6 +125,7 @@ def test_sample__is_uniform_bounded_and_that_of_its_seed(
         ("a.csv", "PAR1,y\n1,2\n", DataRefusedError, "column 'x' is missing; the file has PAR1, y"),
         ("a.csv", "\n\n", DataRefusedError, "column 'x' is missing; the file has none$"),
         ("a.jsonl", '{"id;x": 1}\n', DataRefusedError, "the file has id;x$"),
+        ("a.csv", "id, x\n1, 2\n", DataRefusedError, "has id,  x; blanks belong to the name, as in ' x'$"),
         ("a.csv.gz", gzip.compress(b"x\n" + b"1\n" * 9999, mtime=0)[:-12], DataRefusedError, "a.csv.gz: "),
         ("a.parquet", "PAR1", DataRefusedError, "a.parquet: "),
     ],

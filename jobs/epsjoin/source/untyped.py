@@ -115,6 +115,9 @@ class FoundColumns:
         if missing:
             are_optional = all(name in optional for name in missing)
             advice = "; one that is not required must be there, too, and may be empty" if are_optional else ""
+            bare = {name.strip() for name in missing}
+            others = [repr(name) for name in self.names if name.strip() in bare and name not in wanted]
+            advice = f"; blanks belong to the name, as in {', '.join(others)}" if others else advice
             raise DataRefusedError(
                 f"{self._file}: {'columns' if missing[1:] else 'column'} {', '.join(map(repr, missing))} "
                 f"{'are' if missing[1:] else 'is'} missing; "
