@@ -183,7 +183,8 @@ def test_draft__gives_every_column_a_name_that_a_contract_can_have(tmp_path: Pat
             "documents.json",
             b'{"k": "a", "spec": null}\n{"k": "b", "spec": {"x": [1]}}\n',
             DataRefusedError,
-            r"'spec' is left out: its values are objects, such as .*'x'.*; to compare .* metric: tree_edit",
+            r"'spec' is left out: its values are objects, such as .*'x'.*; coordinates in them must be "
+            "columns of their own, and to compare .* metric: tree_edit",
         ),
         ("array.json", b"[\n{}]\n", DataRefusedError, "an array begins here; each line must be one object"),
         (

@@ -151,8 +151,9 @@ class ColumnValues:
             example = self._examples["object"]
             return replace(
                 guess,
-                unusable=f"its values are objects, such as {example!r}; to compare them as documents takes a "
-                "contract with metric: tree_edit (docs/source-contract.md#documents)",
+                unusable=f"its values are objects, such as {example!r}; coordinates in them must be columns "
+                "of their own, and to compare them as documents takes a contract with metric: tree_edit "
+                "(docs/source-contract.md#documents)",
             )
         if kinds["other"]:
             example = self._examples["other"]
