@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import csv
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import polars
+import pyarrow as pa
 import pytest
 
 from epsjoin import ArgumentError, BudgetError, Pairs, string_join
@@ -88,6 +93,14 @@ def test_join__reads_halves_of_surrogate_pairs() -> None:
 
 
 @pytest.mark.parametrize(
+    "make", [np.array, pd.Series, polars.Series, pa.array, lambda texts: pa.chunked_array([texts])]
+)
+def test_join__takes_columns_of_any_package(make: Callable[[list[str]], Any]) -> None:
+    assert listed(string_join(make(["ab", "abc", "x"]), 1)) == [(0, 1, 1.0)]
+    assert listed(string_join(["ab"], 1, make(["x", "b"]))) == [(0, 1, 1.0)]
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"k": 1.0}, "k must be a whole number"),
@@ -100,6 +113,7 @@ def test_join__reads_halves_of_surrogate_pairs() -> None:
         ({"other": 5}, "other must be a list of strings, not one int"),
         ({"strings": ["a", None]}, "strings must be strings; row 1 is NoneType"),
         ({"other": [b"a"]}, "other must be strings; row 0 is bytes"),
+        ({"other": pa.array(["a", None])}, "other must be strings; row 1 is NoneType"),
     ],
 )
 def test_join__refuses_wrong_arguments(change: dict[str, object], message: str) -> None:

@@ -164,7 +164,8 @@ def _group(name: str, strings: Iterable[str], numbers: dict[str, int]) -> _Side:
     """Group equal strings, which have one number on both sides."""
     if not are_several(strings):
         raise ArgumentError(f"{name} must be a list of strings, not one {type(strings).__name__}")
-    given = list(strings)
+    to_texts = getattr(strings, "to_pylist", None)  # of Arrow, whose items are no texts but scalars
+    given = list(strings if to_texts is None else to_texts())
     for row, text in enumerate(given):
         if not isinstance(text, str):
             raise ArgumentError(f"{name} must be strings; row {row} is {type(text).__name__}")
