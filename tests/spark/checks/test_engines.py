@@ -78,8 +78,9 @@ CONDITIONS = [
     ),
     *("coalesce(x, y) > 0", "CASE WHEN x > 0 THEN i ELSE 0 END > 1", "(x > 0) = (y > 0)"),
 ]
+COUNTED = {condition: f"SELECT COUNT(*) FROM t1 WHERE {condition}" for condition in CONDITIONS}
 QUERIES = [
-    *(f"SELECT COUNT(*) FROM t1 WHERE {condition}" for condition in CONDITIONS),
+    *COUNTED.values(),
     *("SELECT COUNT(i) FROM t1", "SELECT COUNT(DISTINCT i) FROM t1", "SELECT COUNT(DISTINCT x) FROM t1"),
     *(
         "SELECT COUNT(DISTINCT t) FROM t1",
@@ -107,7 +108,13 @@ def test_portable_queries__have_the_same_answers_by_either_engine(
     asked = {("t1", query): query for query in QUERIES}
     by_driver = ask_driver(stored, TYPES, asked, read)
     assert list(by_driver) == list(asked), "all of them are portable"
-    by_spark = ask_spark({"t1": spark.createDataFrame(ROWS)}, asked)
+    rows = spark.createDataFrame(ROWS)
+    # one scan counts most conditions, which Spark would plan 60 queries for
+    together = [condition for condition in CONDITIONS if "SELECT" not in condition]
+    row = rows.selectExpr(*(f"count_if({condition})" for condition in together)).first()
+    assert row is not None
+    by_spark = {("t1", COUNTED[condition]): float(n) for condition, n in zip(together, row, strict=True)}
+    by_spark |= ask_spark({"t1": rows}, {key: query for key, query in asked.items() if key not in by_spark})
     assert by_driver == by_spark
 
 
