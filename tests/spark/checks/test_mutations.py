@@ -172,7 +172,6 @@ def test_verify__sees_the_sign_of_a_zero(make_job: JobMaker, capsys: pytest.Capt
     columns = [key(), coordinate("f0"), coordinate("f1")]
     job = make_job(columns, params={"eps": 3.0, "min_pts": 2, "lof_k": 3})
     run_on(job, np.concatenate([grid_points()[:40], np.ones((5, 2))]), ("f0", "f1"))
-    assert verify_tables(job, ONE_POINT)["points_checked"] == 1
     for table, column, says in (
         ("pairs", "distance", "is stored at -0.0, its distance is 0.0"),
         ("outliers", "k_distance", "k_distance is -0.0"),
