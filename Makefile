@@ -62,7 +62,7 @@ demo-backfill: setup ## twelve real months by one back-fill, in MONTHS="2021-11-
 	@bin/epsjoin trend --lake $(EPSJOIN_LAKE) --dataset navaids
 
 # those that wait for services and Airflow first, so that others work meanwhile; then the longest
-LANES := test-end-to-end test-joins test-steps test-dags test-rooms test-algorithms lint
+LANES := test-end-to-end test-joins test-steps test-dags test-algorithms test-rooms lint
 
 test: ## everything that CI checks, three lanes at a time, each as soon as what it needs is installed
 	$(MAKE) --jobs=3 --keep-going --output-sync=target WHOLE=yes $(LANES)
@@ -79,7 +79,8 @@ kernels: $(JOBS) ## compile the kernels that tasks run, and pack them for the wo
 
 test-kernels: test-algorithms test-rooms ## kernels, algorithms, records, report: no Java (a session would not start), no Airflow
 
-ALGORITHMS := tests/kernels tests/local tests/differ
+# with the examples, which call the same kernels: the other half would compile them at the same time
+ALGORITHMS := tests/test_examples.py tests/kernels tests/local tests/differ
 WITHOUT_JAVA := env JAVA_HOME=/nowhere $(PYTEST) -m "not spark and not end_to_end and not long"
 
 test-algorithms: $(JOBS) ## the half of test-kernels that computes
