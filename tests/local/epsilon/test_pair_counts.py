@@ -36,6 +36,20 @@ def test_pair_count_curve__counts_exactly_at_every_radius(n, d, n_bins, seed):
     assert (np.diff(curve.radius) > 0).all()
 
 
+@pytest.mark.parametrize("r_max", [1.0, math.nextafter(1.0, 2.0), 0.37, 1.7e308, 1e-288, 1e-300])
+def test_pair_count_curve__of_many_pairs_counts_exactly_at_and_beside_every_radius(r_max):
+    """Radii of the smallest are so small that their numbers lose bits."""
+    radii = r_max * 2.0 ** (np.arange(1 - 64 * 64, 1) / 64)
+    beside = [np.nextafter(radii, 0.0), radii, np.nextafter(radii, math.inf)[:-1], np.zeros(40)]
+    distance = random().permutation(np.concatenate(beside))
+    curve = pair_count_curve([distance], 200, r_max, n_bins=20_000)
+    assert len(curve.radius) > 3000
+    assert set(curve.radius) <= set(radii)
+    at_most = np.searchsorted(np.sort(distance), curve.radius, side="right")
+    assert curve.pairs.tolist() == at_most.tolist()
+    assert curve.equal_pairs == np.count_nonzero(distance == 0.0) >= 40
+
+
 @examples(30)
 @given(st.integers(0, 80), st.integers(1, 5), SEEDS)
 def test_pair_count_curve__does_not_depend_on_batches_or_on_ends_being_given(n_pairs, n_batches, seed):
