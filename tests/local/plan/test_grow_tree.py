@@ -170,9 +170,8 @@ def test_grow_tree__divides_work_not_weights():
 def test_grow_tree__gives_a_pair_to_the_part_that_decides_it(n_parts, n, dimensions, eps):
     # cubes reach over many cuts: most pairs are decided where neither row is at home
     points = np.random.default_rng(3).random((n, dimensions))
-    pairs = np.array(
-        [(i, j) for i in range(n) for j in range(i) if np.linalg.norm(points[i] - points[j]) <= eps]
-    ).T
+    pairs = np.array(np.tril_indices(n, -1))
+    pairs = pairs[:, np.linalg.norm(points[pairs[0]] - points[pairs[1]], axis=1) <= eps]
     grown = grow(
         points,
         eps,

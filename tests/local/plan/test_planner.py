@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import replace
 
@@ -126,13 +127,18 @@ def test_plan_join__on_any_sample_is_exact_for_all_rows(cuts, kind, m, seed):
     assert sorted(join(points, ids, plan)) == sorted(twin.brute_force(points, eps))
 
 
+@functools.cache
+def work_of_paper(k: int, msl: int) -> tuple[np.ndarray, papers.Work]:
+    points = np.random.default_rng(2).random((250, 2))
+    return points, papers.gess(points, 0.06 * (1 + 1e-12), k, msl, decisions="inside")
+
+
 @pytest.mark.parametrize("n_parts", [1, 2, 7, 64])
 @pytest.mark.parametrize(("k", "msl", "most_parts"), [(0, 0, 55), (1, 1, 63), (2, 62, 64)])
 def test_join_part__under_regular_cuts_compares_the_same_rows_in_any_number_of_parts(
     n_parts, k, msl, most_parts
 ):
-    points = np.random.default_rng(2).random((250, 2))
-    expected = papers.gess(points, 0.06 * (1 + 1e-12), k, msl, decisions="inside")
+    points, expected = work_of_paper(k, msl)
     plan = plan_for(points, 0.06, cuts="regular", n_parts=n_parts, k=k, msl=msl, replication_budget=math.inf)
     counters: dict[str, int] = {}
     join(points, np.arange(250), plan, counters)
