@@ -255,6 +255,6 @@ def test_ingest__notices_an_id_that_was_lost_on_the_way(
 ) -> None:
     job = make_job(COLUMNS)
     (tmp_path / "snapshot.csv").write_text("id,x,name\n1,0,a\n2,0,b\n")
-    monkeypatch.setattr(passes.tasks, "add_counters", lambda _: {"ids": 1.0})
+    monkeypatch.setattr(passes, "add_counters", lambda _: {"ids": 1.0})
     with pytest.raises(TableError, match="2 points were written, but 1 ids compared"):
         ingest.run(job)
