@@ -10,7 +10,7 @@ sorted by digits; few tie in these, and insertion puts them in order. Where many
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import njit, read_only
 from epsjoin.kernels.arrays import Ints, Ints32, Numbers32, Words
-from epsjoin.kernels.ranges import Ranges
 
 FEW = 1 << 10
 """Number of values below which NumPy sorts them: counts of digits cost as much."""
@@ -55,32 +54,6 @@ def sort_numbers(numbers: Ints | Words | Numbers32, rising_bits: int = 0) -> Non
         _sort(numbers.view(np.uint64), True, rising_bits, none, none)
     else:
         _sort(cast(Keys, numbers), False, rising_bits, none, none)
-
-
-def sort_by_ranges(
-    numbers: Ints | Words, rising_bits: int, ranges: Ranges, then: Callable[[int, int], None] | None = None
-) -> None:
-    """Sort integers in place, each range of them by itself.
-
-    They are first parted into those of each range, which takes a tenth of the time of sorting.
-
-    Parameters
-    ----------
-    numbers, rising_bits : see :func:`sort_numbers`.
-    ranges : how ranges of them are worked on.
-    then : called with the begin and the end of each range when that is in order.
-    """
-    begins = ranges(len(numbers), lambda _, begin, __: begin)
-    if len(begins) > 1:
-        numbers.partition(begins[1:])
-        rising_bits = 0
-
-    def sort(_: int, begin: int, end: int) -> None:
-        sort_numbers(numbers[begin:end], rising_bits)
-        if then is not None:
-            then(begin, end)
-
-    ranges(len(numbers), sort)
 
 
 def order_keys(keys: Words) -> Ints:

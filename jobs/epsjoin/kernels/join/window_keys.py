@@ -25,7 +25,7 @@ from epsjoin.kernels.join.window_gaps import (
     new_visits,
 )
 from epsjoin.kernels.ranges import Ranges, in_one_range
-from epsjoin.kernels.sorting import sort_by_ranges
+from epsjoin.kernels.sorting import sort_numbers
 
 SELF_MEETINGS = ((0, 0), (0, 1))
 """Pairs of groups that are compared in a self join: group 0 has the own rows, group 1 the carried ones."""
@@ -176,15 +176,24 @@ def _extremes(coordinates: Floats, ranges: Ranges) -> tuple[Floats, Floats]:
 
 
 def _sort_and_split(keys: Ints, row_bits: int, ranges: Ranges) -> Ints:
-    """Sort keys and return the rows in their last bits; what is left of the keys is the places."""
-    row = np.empty(len(keys), np.int64)
+    """Sort keys and return the rows in their last bits; what is left of the keys is the places.
 
-    def split(begin: int, end: int) -> None:
+    Keys are first parted into those of each range, which takes a tenth of the time of sorting.
+    """
+    row = np.empty(len(keys), np.int64)
+    begins = ranges(len(keys), lambda _, begin, __: begin)
+    rising_bits = row_bits  # a key was made for each row
+    if len(begins) > 1:
+        keys.partition(begins[1:])
+        rising_bits = 0
+
+    def sort(_: int, begin: int, end: int) -> None:
         some = keys[begin:end]
+        sort_numbers(some, rising_bits)
         np.bitwise_and(some, (1 << row_bits) - 1, out=row[begin:end])
         some >>= row_bits
 
-    sort_by_ranges(keys, row_bits, ranges, split)  # a key was made for each row
+    ranges(len(keys), sort)
     return row
 
 

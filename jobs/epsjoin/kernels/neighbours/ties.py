@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.ranges import Ranges, in_one_range
-from epsjoin.kernels.sorting import sort_by_ranges
+from epsjoin.kernels.sorting import sort_numbers
 
 _MAX_SHORT = 64
 """Maximum number of rows of a run of ties that is ordered by insertion."""
@@ -97,7 +97,7 @@ def order_by_both(first: Floats, second: Floats, ranges: Ranges = in_one_range) 
     Parameters
     ----------
     first, second : (n,) float64, the numbers of the rows; no NaN.
-    ranges : how ranges of rows are worked on.
+    ranges : how ties in ranges of the order are worked on.
 
     Returns
     -------
@@ -112,7 +112,7 @@ def order_by_both(first: Floats, second: Floats, ranges: Ranges = in_one_range) 
     n_bits = max(1, (len(first) - 1).bit_length())
     keys = (first + 0.0).view(np.uint64)  # -0.0 becomes 0.0, its equal
     _to_keys(keys, n_bits)
-    sort_by_ranges(keys, n_bits, ranges)  # their last bits count the rows
+    sort_numbers(keys, n_bits)  # their last bits count the rows; by two threads it takes a fifth longer
     order = np.empty(len(first), np.int64)
 
     def order_ties(_: int, begin: int, end: int) -> None:
