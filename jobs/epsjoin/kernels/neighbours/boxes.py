@@ -155,3 +155,27 @@ def leaf_values(
     values : (:func:`leaf_room`,) float64; the first ``size`` are written.
     """
     sum_axes(metric, queries, number, flat, begin * queries.shape[1], size, size, values, most)
+
+
+@njit
+def copy_places(places: Floats, n_leaves: int, positions: Ints, rows: Ints, out: Floats) -> None:
+    """Copy some points of a tree, whose coordinates stand axis by axis, to rows of an array.
+
+    Parameters
+    ----------
+    places : (n, d) float64, those of the tree.
+    n_leaves : number of its leaves.
+    positions : (m,) int64, ascending, where the points stand in the tree.
+    rows : (m,) int64, the row to which each is copied.
+    out : (any, d) float64; modified.
+    """
+    n, d = places.shape
+    flat = places.reshape(-1)
+    begin, end = 0, 0
+    for number in range(positions.size):
+        position = positions[number]
+        if position >= end:
+            leaf = ((position + 1) * n_leaves - 1) // n
+            begin, end = n * leaf // n_leaves, n * (leaf + 1) // n_leaves
+        for i in range(d):
+            out[rows[number], i] = flat[begin * d + i * (end - begin) + position - begin]

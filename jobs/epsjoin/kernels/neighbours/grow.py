@@ -15,6 +15,9 @@ from epsjoin.kernels.neighbours.boxes import BoxTree
 _DRAWN, _DRAWN_OF_FEW, _MANY = 33, 5, 1024
 """Number of values from which a pivot is chosen: of more than ``_MANY`` values, of fewer."""
 
+_PATHS = 8
+"""Number of paths on which rows move in turns."""
+
 _SPREAD_POINTS = 64
 """Number of points of a node that show on which axis they lie widest apart."""
 
@@ -173,9 +176,72 @@ def _take(points: Floats, rows: Ints) -> Floats:
     return taken
 
 
+@njit_inner
+def _find(values: Ints, value: int) -> int:
+    """The first place of a value; the number of values where there is none."""
+    for i in range(values.size):
+        if values[i] == value:
+            return i
+    return int(values.size)
+
+
+@njit
+def move_rows(points: Floats, order: Ints) -> None:
+    """Move the rows of points within their own memory, so that row i becomes the row ``order[i]``.
+
+    A path begins at a row that has not moved, which is held beside the points. The row that comes there
+    leaves its own place, to which another row comes, and so on, until one comes that is held: that of the
+    path's begin or of another's. Several paths go on in turns, since each waits for memory most of the time.
+
+    Parameters
+    ----------
+    points : (n, d) float64; modified.
+    order : (n,) int64, each row once. Where a row has come, its complement stands here until all have.
+    """
+    n, d = order.size, np.uint64(points.shape[1])
+    held = np.empty((_PATHS, points.shape[1]))
+    held_row, to = np.full(_PATHS, -1), np.full(_PATHS, -1)
+    unmoved, n_going = 0, 1
+    while n_going > 0:
+        n_going = 0
+        for path in range(_PATHS):
+            if to[path] < 0:
+                while unmoved < n and (order[unmoved] < 0 or _find(to, unmoved) < _PATHS):
+                    unmoved += 1
+                if unmoved == n:
+                    continue
+                slot = _find(held_row, -1)  # each path that ends lets one row go
+                for i in range(d):
+                    held[slot, i] = points[unmoved, i]
+                held_row[slot] = to[path] = unmoved
+            n_going += 1
+            place = np.uint64(to[path])
+            row = order[place]
+            order[place] = ~row
+            source = np.uint64(row)
+            if order[source] >= 0:
+                for i in range(d):
+                    points[place, i] = points[source, i]
+                to[path] = row
+                continue
+            slot = _find(held_row, row)
+            for i in range(d):
+                points[place, i] = held[slot, i]
+            held_row[slot] = to[path] = -1
+    for i in range(n):
+        order[i] = ~order[i]
+
+
 @njit
 def grow_below(
-    embedded: Floats, points: Floats, is_one: bool, is_by_axis: bool, node: int, tree: BoxTree, values: Floats
+    embedded: Floats,
+    points: Floats,
+    is_one: bool,
+    are_moved: bool,
+    is_by_axis: bool,
+    node: int,
+    tree: BoxTree,
+    values: Floats,
 ) -> None:
     """Grow what is below a node: halve its points until they are leaves, and fill these.
 
@@ -185,6 +251,7 @@ def grow_below(
     ----------
     embedded, points : (n, e) and (n, d) float64, by row.
     is_one : whether both are the same.
+    are_moved : whether the rows stand in the tree's order already; they may be in the memory of its places.
     is_by_axis : whether the coordinates of a leaf stand axis by axis.
     node : the rows of its points stand in their places in the tree's order.
     tree : modified.
@@ -192,11 +259,12 @@ def grow_below(
     """
     n, n_leaves = tree.order.size, (tree.low.shape[0] + 1) // 2
     first, stop = _leaves_below(node, n_leaves)
-    mine = tree.order[n * first // n_leaves : n * stop // n_leaves]
+    begin = n * first // n_leaves
+    mine = tree.order[begin : n * stop // n_leaves]
     rows = mine.copy()
     for i in range(rows.size):
         mine[i] = i
-    few = _take(embedded, rows)
+    few = _take(embedded, mine + begin if are_moved else rows)
     order_by_leaf(few, n_leaves, node, n_leaves - 1, tree.order, values)
     _fill_leaves(few, few if is_one else _take(points, rows), is_by_axis, first, stop, tree)
     fill_inner(tree.low, tree.high, node, n_leaves - 1)

@@ -27,6 +27,7 @@ from epsjoin.kernels.sorting import run_starts, sort_numbers
 from epsjoin.local.arguments import check_count, check_lengths, distance_column, int_column
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.knn import search_rows
+from epsjoin.local.neighbours.lent import LentPoints
 from epsjoin.local.neighbours.nearest import KNearest
 from epsjoin.local.neighbours.tree import make_lists
 from epsjoin.local.scratch import MakeArray
@@ -131,7 +132,9 @@ class NearestOfRows:
         for row, other in ((left, right), (right, left)):
             keep_nearest_in_rows((row, read_only(other), read_only(distance)), self.is_searched, lists)
 
-    def search(self, rows: Ints, points: Floats, metric: Metric, n_jobs: int | None, make: MakeArray) -> None:
+    def search(
+        self, rows: Ints, points: Floats | LentPoints, metric: Metric, n_jobs: int | None, make: MakeArray
+    ) -> None:
         """Search some rows among all points, as :func:`complete`; meanwhile no pair may be added to these."""
         if rows.size:
             lists = NearestLists(self.size, self.neighbour, self.distance)
@@ -156,7 +159,7 @@ class NearestOfRows:
 
 def complete(
     near: NearestOfRows,
-    points: Floats,
+    points: Floats | LentPoints,
     eps: float,
     metric: Metric,
     *,
@@ -168,7 +171,8 @@ def complete(
     Parameters
     ----------
     near : the nearest of all pairs within eps, and of the rows that are searched; modified.
-    points : (n, d) float64, in the order of the rows; the metric is defined for them, which is not checked.
+    points : (n, d) float64, in the order of the rows; the metric is defined for them, which is not checked. A
+        tree may take the memory of points that are lent.
     eps, metric : threshold and metric of the pairs.
     n_jobs : number of threads; -1 is one per processor.
     make : makes the arrays of the search that have a row for each point.

@@ -13,6 +13,7 @@ from epsjoin.kernels.neighbours.heaps import NearestLists
 from epsjoin.local.arguments import MAX_COLUMNS, check_count
 from epsjoin.local.coordinates import check_coordinates, check_dimensions
 from epsjoin.local.metric import Metric, get_metric
+from epsjoin.local.neighbours.lent import LentPoints
 from epsjoin.local.neighbours.nearest import KNearest, SearchOptions
 from epsjoin.local.neighbours.search import fill_lists, find_nearest
 from epsjoin.local.progress import ProgressArgument, check_progress
@@ -130,7 +131,7 @@ def knn_join(
 
 
 def search_rows(
-    points: Floats,
+    points: Floats | LentPoints,
     rows: Ints,
     lists: NearestLists,
     metric: Metric,
@@ -143,7 +144,8 @@ def search_rows(
 
     Parameters
     ----------
-    points : (n, d) float64, for which the metric is defined; this is not checked.
+    points : (n, d) float64, for which the metric is defined; this is not checked. Of points that are lent, a
+        tree may take the memory.
     rows : (m,) int64, the rows of these points, each once.
     lists : of all points, with room for k neighbours each, 1 to n - 1. Those of ``rows`` become heaps of the
         neighbours that ``knn_join(None, points, k)`` finds, the farthest first; the others stay.
@@ -152,7 +154,7 @@ def search_rows(
     make : makes the arrays that have a row for each point.
     """
     options = SearchOptions(check_n_jobs(n_jobs), False, check_counters(counters), make)
-    fill_lists(points, points, np.arange(len(points)), rows, lists, metric, options)
+    fill_lists(points, points, np.arange(points.shape[0]), rows, lists, metric, options)
 
 
 def k_distance(

@@ -55,9 +55,9 @@ _NS_PER_NEIGHBOUR, _NS_PER_DECIDED_TERM = 950.0, 1.7
 coordinate of it, since a few are decided for each; by ``benchmarks.neighbour_ways``."""
 
 
-def may_multiply(metric: Metric, points: Points, n_open: int) -> bool:
-    """Whether products are worth a thought."""
-    n, d = points.shape
+def may_multiply(metric: Metric, shape: tuple[int, int], n_open: int) -> bool:
+    """Whether products of points of this shape are worth a thought."""
+    n, d = shape
     is_many = n >= _MIN_POINTS and n_open >= _MIN_QUERIES + SAMPLE_QUERIES
     is_wide = d >= MANY_DIMENSIONS or (d >= MIN_DIMENSIONS and n * n_open >= _MIN_PAIRS)
     return is_many and is_wide and has_products(metric)
@@ -81,7 +81,7 @@ def plan_before_tree(
     rows : (r,) int64, the open queries.
     k : number of neighbours.
     """
-    if points.shape[1] < MANY_DIMENSIONS or not may_multiply(metric, points, len(rows)):
+    if points.shape[1] < MANY_DIMENSIONS or not may_multiply(metric, points.shape, len(rows)):
         return None
     n, random = len(points), np.random.default_rng(0)
     n_few = min(_TREE_POINTS, max(_MIN_DRAWN, n // _PER_TREE_POINT))
@@ -94,11 +94,11 @@ def plan_before_tree(
     if plan is None:
         return None
     of_fewer = _ask_tree(fewer, k, *of)  # a tree of all compares no less
-    if not is_cheaper(plan.nanoseconds, points, len(rows), k, of_fewer, metric):
+    if not is_cheaper(plan.nanoseconds, points.shape, len(rows), k, of_fewer, metric):
         compared = _ask_tree(few, k, *of)
         growth = math.log(compared / of_fewer, _FEWER)
         compared *= (n / len(few)) ** min(1.0, max(0.0, growth))
-        if not is_cheaper(plan.nanoseconds, points, len(rows), k, compared, metric):
+        if not is_cheaper(plan.nanoseconds, points.shape, len(rows), k, compared, metric):
             return None
     return plan
 
@@ -133,6 +133,21 @@ def _ask_all(
     return square / 2.0 if metric.name == "cosine" else np.sqrt(square)
 
 
+def may_be_cheaper(
+    shape: tuple[int, int], n_open: int, k: int, compared: float, metric: Metric, *, is_own: bool
+) -> bool:
+    """Whether products cost no more than a tree if they let nothing through: what is known without a plan.
+
+    Parameters
+    ----------
+    shape : of the points.
+    n_open, k, compared, metric : see :func:`plan_if_cheaper`.
+    is_own : whether the queries are among the points.
+    """
+    least = PRODUCT_NS_PER_PAIR * count_products(n_open, shape[0], is_own=is_own)
+    return is_cheaper(least, shape, n_open, k, compared, metric)
+
+
 def plan_if_cheaper(
     queries: Points,
     points: Points,
@@ -153,11 +168,8 @@ def plan_if_cheaper(
     n_open : number of open queries.
     compared : number of points that the tree compares with a query.
     """
-    least = PRODUCT_NS_PER_PAIR * count_products(n_open, len(points), is_own=queries is points)
-    if not is_cheaper(least, points, n_open, k, compared, metric):
-        return None
     plan = _plan(queries, points, sample, k_distances, n_open, metric)
-    if plan is None or not is_cheaper(plan.nanoseconds, points, n_open, k, compared, metric):
+    if plan is None or not is_cheaper(plan.nanoseconds, points.shape, n_open, k, compared, metric):
         return None
     return plan
 
@@ -184,24 +196,25 @@ def _plan(
 
 
 def is_cheaper(
-    nanoseconds: float, points: Points, n_open: int, k: int, compared: float, metric: Metric
+    nanoseconds: float, shape: tuple[int, int], n_open: int, k: int, compared: float, metric: Metric
 ) -> bool:
     """Whether products cost no more than a tree: see :func:`expected_nanoseconds`."""
-    of_products, of_tree = expected_nanoseconds(nanoseconds, points, n_open, k, compared, metric)
+    of_products, of_tree = expected_nanoseconds(nanoseconds, shape, n_open, k, compared, metric)
     return of_products <= of_tree
 
 
 def expected_nanoseconds(
-    nanoseconds: float, points: Points, n_open: int, k: int, compared: float, metric: Metric
+    nanoseconds: float, shape: tuple[int, int], n_open: int, k: int, compared: float, metric: Metric
 ) -> tuple[float, float]:
     """What products are expected to cost, and a tree that compares so many points with a query, or a scan.
 
     Parameters
     ----------
     nanoseconds : of a join by the same products.
-    points, n_open, k, compared, metric : see :func:`plan_if_cheaper`.
+    shape : of the points.
+    n_open, k, compared, metric : see :func:`plan_if_cheaper`.
     """
-    n, d = points.shape
+    n, d = shape
     of_neighbours = k * (_NS_PER_NEIGHBOUR + _NS_PER_DECIDED_TERM * d)
     of_tree = _NS_PER_WORK[metric.name] * work_of(min(compared, SCAN_FRACTION * n), d)
     return nanoseconds + n_open * of_neighbours, n_open * of_tree

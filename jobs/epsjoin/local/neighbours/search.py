@@ -37,16 +37,18 @@ from epsjoin.kernels.neighbours.heaps import NearestLists, sort_nearest_in_rows
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.by_joins import Joins, is_worth_it
 from epsjoin.local.neighbours.by_product import count_products, search_by_product
+from epsjoin.local.neighbours.lent import LentPoints, by_row
 from epsjoin.local.neighbours.nearest import KNearest, SearchOptions
 from epsjoin.local.neighbours.product_choice import (
     SAMPLE_QUERIES,
     SCAN_FRACTION,
+    may_be_cheaper,
     may_multiply,
     plan_before_tree,
     plan_if_cheaper,
     work_of,
 )
-from epsjoin.local.neighbours.tree import PointTree, make_lists, order_by_place
+from epsjoin.local.neighbours.tree import PointTree, has_own_search, make_lists, order_by_place
 from epsjoin.local.plan.product import ProductPlan
 from epsjoin.local.progress import Progress, ProgressArgument
 from epsjoin.local.sweep.sweeping import add_counts
@@ -99,8 +101,8 @@ def find_nearest(
 
 
 def fill_lists(
-    queries: Points,
-    points: Points,
+    queries: Points | LentPoints,
+    points: Points | LentPoints,
     itself: Ints,
     rows: Ints,
     lists: NearestLists,
@@ -111,19 +113,19 @@ def fill_lists(
 
     Parameters
     ----------
-    queries, points, itself, metric, options : see :func:`find_nearest`.
+    queries, points, itself, metric, options : see :func:`find_nearest`. If the queries are all the points,
+        these may be lent: then a tree may take their memory.
     rows : the queries to search for, each once.
     lists : of all queries, with room for k each. Those of ``rows`` are filled anew, the others stay.
     """
-    plan = plan_before_tree(queries, points, rows, itself, lists.ids.shape[1], metric)
+    both = by_row(queries), by_row(points)
+    plan = plan_before_tree(*both, rows, itself, lists.ids.shape[1], metric)
     if plan is not None:
-        fill_by_product(plan, queries, points, rows, itself, lists, metric, options)
+        fill_by_product(plan, *both, rows, itself, lists, metric, options)
         return
-    is_one = queries is points
-    points = np.asarray(points, np.float64)
-    queries = points if is_one else np.asarray(queries, np.float64)
+    del both  # a tree may move the points, and they are held once
     search = _Search(queries, points, itself, lists, metric, options)
-    if _are_few(len(rows), points, search.k, search.decision, is_one):
+    if _are_few(len(rows), search.shape, search.k, search.decision, queries is points):
         search.scan(rows)
     else:
         search.run(rows)
@@ -148,6 +150,10 @@ def fill_by_product(
     add_counts(options.counters, products=work.products, comparisons=work.survivors)
 
 
+def _as_float64(points: Points | LentPoints) -> Floats | LentPoints:
+    return points if isinstance(points, LentPoints) else np.asarray(points, np.float64)
+
+
 class _Copies(NamedTuple):
     """Queries whose lists are those of others, and these others; (c,) int64 both."""
 
@@ -155,11 +161,11 @@ class _Copies(NamedTuple):
     of: Ints
 
 
-def _are_few(n_queries: int, points: Floats, k: int, decision: Decision, is_one: bool) -> bool:
+def _are_few(n_queries: int, shape: tuple[int, int], k: int, decision: Decision, is_one: bool) -> bool:
     """Whether a scan is sooner than a tree: not for long lists, nor by a formula that is no sum over axes."""
     if n_queries <= _FEW_ROWS:
         return True
-    n, d = points.shape
+    n, d = shape
     most = _FEW_COMPARISONS if is_one or d < _MANY_DIMENSIONS else _FEW_OF_TWO_TABLES
     is_few = n <= _FEW_ROWS or (n_queries * n <= most and k <= _SHORT_LIST)
     return is_few and decision.metric in BY_AXIS
@@ -175,21 +181,39 @@ class _Search:
 
     def __init__(
         self,
-        queries: Floats,
-        points: Floats,
+        queries: Points | LentPoints,
+        points: Points | LentPoints,
         itself: Ints,
         lists: NearestLists,
         metric: Metric,
         options: SearchOptions,
     ) -> None:
-        self.queries, self.points, self.itself, self.lists = queries, points, itself, lists
+        self.is_one, self.shape = queries is points, (points.shape[0], points.shape[1])
+        self._points = _as_float64(points)
+        self._queries = self._points if self.is_one else _as_float64(queries)
+        self.itself, self.lists = itself, lists
         self.metric, self.options, self.k = metric, options, lists.ids.shape[1]
         self.decision = metric.decision(math.inf)
+
+    @property
+    def points(self) -> Floats:
+        """All points by row, not to be asked for without need: a tree may have those that are lent."""
+        return by_row(self._points)
+
+    @property
+    def queries(self) -> Floats:
+        """All queries by row, as :attr:`points`."""
+        return by_row(self._queries)
 
     @cached_property
     def is_own(self) -> bool:
         """Whether the queries are all the points, none of which finds itself."""
-        return self.queries is self.points and are_row_numbers(self.itself)
+        return self.is_one and are_row_numbers(self.itself)
+
+    @cached_property
+    def has_own_search(self) -> bool:
+        """Whether a tree searches for its own points by itself."""
+        return self.is_own and has_own_search(self.metric, self.shape[1], self.k)
 
     @cached_property
     def random(self) -> np.random.Generator:
@@ -204,9 +228,11 @@ class _Search:
 
     def run(self, rows: Ints) -> None:
         """Find the k nearest of these queries."""
-        n, (n_jobs, *_, make) = len(self.points), self.options
-        names = self.itself if self.is_own else np.arange(n)
-        tree = PointTree.grow(self.points, names, self.k + 1, self.metric, n_jobs, make)
+        n_jobs, *_, make = self.options
+        names = self.itself if self.is_own else np.arange(self.shape[0])
+        # other searches ask for the queries by row
+        points = self._points if self.has_own_search else self.points
+        tree = PointTree.grow(points, names, self.k + 1, self.metric, n_jobs, make)
         rows, copies = self.split_copies(tree, rows)
         rows, plan = self.plan_products(tree, self.order(tree, rows))
         if plan is None:
@@ -220,8 +246,8 @@ class _Search:
 
     def search_or_join(self, tree: PointTree, rows: Ints) -> None:
         """Find the k nearest of these queries by the tree, by joins or by a scan."""
-        n, per_query = len(self.points), 0.0
-        if self.points.shape[1] <= _FEW_DIMENSIONS and not self.may_join(len(rows)):
+        (n, d), per_query = self.shape, 0.0
+        if d <= _FEW_DIMENSIONS and not self.may_join(len(rows)):
             self.search(tree, rows, self.options.progress)
             return
         kept = np.sort(tree.names) if len(tree.names) < n else None
@@ -230,7 +256,7 @@ class _Search:
             is_sampled[self.random.choice(len(rows), _SAMPLE_QUERIES, replace=False)] = True
             sample, rows = rows[is_sampled], rows[~is_sampled]
             per_query = self.search(tree, sample, False) / _SAMPLE_QUERIES
-            work = work_of(min(per_query, SCAN_FRACTION * n), self.points.shape[1])
+            work = work_of(min(per_query, SCAN_FRACTION * n), d)
             if not is_worth_it(len(rows), 1.0, work, 0.0):
                 break
             planned = self.joins.plan(sample, kept)
@@ -244,7 +270,7 @@ class _Search:
 
     def may_join(self, n_queries: int) -> bool:
         """Whether a join costs less if the tree compares all points with each query."""
-        most = work_of(SCAN_FRACTION * len(self.points), self.points.shape[1])
+        most = work_of(SCAN_FRACTION * self.shape[0], self.shape[1])
         return is_worth_it(n_queries, 1.0, most, 0.0)
 
     def split_copies(self, tree: PointTree, rows: Ints) -> tuple[Ints, _Copies]:
@@ -252,7 +278,7 @@ class _Search:
 
         The tree has none of them, so that no query finds itself there, and equal ones find the same.
         """
-        if tree.first_equal is None or self.queries is not self.points:
+        if tree.first_equal is None or not self.is_one:
             return rows, _Copies(rows[:0], rows[:0])
         value = tree.first_equal[rows]
         _, first, number = np.unique(value, return_index=True, return_inverse=True)
@@ -263,8 +289,8 @@ class _Search:
         """Find the k nearest of these queries by the tree; return the number of points compared."""
         with Progress(progress, "k nearest") as shown:
             how = rows, self.lists, self.options.n_jobs, shown.show
-            if self.is_own and tree.has_own_search(self.k):
-                compared = tree.search_own(self.points, *how)
+            if self.has_own_search:
+                compared = tree.search_own(None if tree.first_equal is None else self.points, *how)
             else:
                 self.lists.sizes[rows] = 0
                 compared = tree.search(self.queries, self.itself, *how)
@@ -275,7 +301,7 @@ class _Search:
         """Order queries so that those that follow one another are near one another."""
         if not self.is_own:
             return rows[order_by_place(self.queries[rows], self.metric)]
-        is_asked = np.zeros(len(self.points), np.bool_)
+        is_asked = np.zeros(self.shape[0], np.bool_)
         is_asked[rows] = True
         of_tree = tree.names[is_asked[tree.names]]
         if len(of_tree) == len(rows):
@@ -285,7 +311,7 @@ class _Search:
 
     def scan(self, rows: Ints) -> None:
         """Find the k nearest of these queries by comparing them with all points."""
-        step = max(_FEW_ROWS, _MAX_TERMS_AT_ONCE // self.points.size)  # each call copies all points once
+        step = max(_FEW_ROWS, _MAX_TERMS_AT_ONCE // math.prod(self.shape))  # each call copies all points once
         queries, points = read_only(self.queries), read_only(self.points)
         decision, lists = plain(self.decision), plain(self.lists)
         with Progress(self.options.progress, "k nearest") as shown:
@@ -294,7 +320,7 @@ class _Search:
                 some = rows[begin : begin + step]
                 knn.scan_nearest(decision, queries, some, points, self.itself, lists)
                 shown.show((begin + len(some)) / len(rows))
-        add_counts(self.options.counters, comparisons=len(rows) * len(self.points))
+        add_counts(self.options.counters, comparisons=len(rows) * self.shape[0])
 
     def plan_products(self, tree: PointTree, rows: Ints) -> tuple[Ints, ProductPlan | None]:
         """Plan products of these queries and all points, if that costs least.
@@ -306,11 +332,13 @@ class _Search:
         -------
         (r,) int64, the queries that are still open, and the plan, if there is one.
         """
-        if not may_multiply(self.metric, self.points, len(rows)):
+        if not may_multiply(self.metric, self.shape, len(rows)):
             return rows, None
         is_sampled = np.zeros(len(rows), np.bool_)
         is_sampled[self.random.choice(len(rows), SAMPLE_QUERIES, replace=False)] = True
         sample, rows = rows[is_sampled], rows[~is_sampled]
         per_query = self.search(tree, sample, False) / len(sample)
-        found = self.lists.distances[sample, 0], len(rows), self.k, per_query, self.metric
-        return rows, plan_if_cheaper(self.queries, self.points, sample, *found)
+        of = len(rows), self.k, per_query, self.metric
+        if not may_be_cheaper(self.shape, *of, is_own=self.is_one):
+            return rows, None
+        return rows, plan_if_cheaper(self.queries, self.points, sample, self.lists.distances[sample, 0], *of)

@@ -13,7 +13,7 @@ from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import BY_AXIS, EUCLIDEAN
 from epsjoin.kernels.ids import GOLDEN, are_row_numbers
 from epsjoin.kernels.neighbours.boxes import BoxTree
-from epsjoin.kernels.neighbours.grow import fill_inner, grow_below, order_by_leaf
+from epsjoin.kernels.neighbours.grow import fill_inner, grow_below, move_rows, order_by_leaf
 from epsjoin.kernels.neighbours.heaps import NearestLists
 from epsjoin.kernels.neighbours.knn import find_surplus
 from epsjoin.kernels.neighbours.own import search_own
@@ -21,6 +21,7 @@ from epsjoin.kernels.neighbours.plane import search_plane
 from epsjoin.kernels.neighbours.tree import MAX_IN_ORDER, search_tree
 from epsjoin.kernels.sorting import order_keys, run_starts
 from epsjoin.local.metric import Metric
+from epsjoin.local.neighbours.lent import LentPoints, by_row
 from epsjoin.local.scale import WeightedMetric
 from epsjoin.local.scratch import MakeArray
 from epsjoin.local.sweep.threads import in_any_order
@@ -65,7 +66,7 @@ class PointTree(NamedTuple):
     @classmethod
     def grow(
         cls,
-        points: Floats,
+        points: Floats | LentPoints,
         names: Ints,
         most: int,
         metric: Metric,
@@ -76,7 +77,8 @@ class PointTree(NamedTuple):
 
         Parameters
         ----------
-        points : (n, d) float64, at least one, for which the metric is defined; not modified.
+        points : (n, d) float64, at least one, for which the metric is defined; not modified. If they are
+            lent, the tree takes their memory, unless the metric embeds them or leaves are full of equal ones.
         names : (n,) int64, ascending, what searches call the points.
         most : number of equal points that a query may need. Where leaves are full of equal points, only those
             with the smallest names stay; all others are as far from everything.
@@ -86,15 +88,16 @@ class PointTree(NamedTuple):
 
         Notes
         -----
-        O(n log n). The tree takes the bytes of the points, 16 for each, and for boxes a quarter of the
-        embedded points' bytes at most.
+        O(n log n). The tree takes the bytes of the points if they are not lent, 16 for each, and for boxes a
+        quarter of the embedded points' bytes at most.
         """
         boxes, first_equal = grow_boxes(points, metric, n_jobs, make), None
         if _has_leaf_of_equal(boxes):
             del boxes
-            first_equal = find_surplus_rows(points, most)
+            rows = by_row(points)
+            first_equal = find_surplus_rows(rows, most)
             kept = np.flatnonzero(first_equal < 0)
-            few = np.take(points, kept, axis=0, out=make((len(kept), points.shape[1])))
+            few = np.take(rows, kept, axis=0, out=make((len(kept), rows.shape[1])))
             boxes, names = grow_boxes(few, metric, n_jobs, make), names[kept]
         in_order = boxes.order if are_row_numbers(names) else read_only(names[boxes.order])
         return cls(widen(boxes, metric), in_order, metric, first_equal)
@@ -139,14 +142,9 @@ class PointTree(NamedTuple):
 
         return _count_in_batches(work, rows, n_jobs, show)
 
-    def has_own_search(self, k: int) -> bool:
-        """Whether :meth:`search_own` finds k neighbours, and :meth:`search` does not cost less."""
-        most = _MAX_OWN_IN_PLANE if self.boxes.places.shape[1] == 2 else MAX_IN_ORDER
-        return self.metric.decision(math.inf).metric == EUCLIDEAN and k <= most
-
     def search_own(
         self,
-        points: Floats,
+        points: Floats | None,
         rows: Ints,
         lists: NearestLists,
         n_jobs: int = 1,
@@ -156,7 +154,7 @@ class PointTree(NamedTuple):
 
         Parameters
         ----------
-        points : all points, those that the tree leaves out as well.
+        points : all points; None where the tree leaves none out.
         rows : the points to search for, each once, in any order.
         lists : of all points; those of ``rows`` are filled anew.
         n_jobs, show : see :meth:`search`.
@@ -166,11 +164,11 @@ class PointTree(NamedTuple):
         int
             The number of points that were compared.
         """
-        is_asked = np.zeros(len(points), np.bool_)
+        is_asked = np.zeros(len(lists.sizes), np.bool_)
         is_asked[rows] = True
         positions = np.flatnonzero(is_asked[self.names])
         compared = 0
-        if len(positions) < len(rows):
+        if points is not None:
             is_asked[self.names] = False
             rest = np.flatnonzero(is_asked)
             lists.sizes[rest] = 0
@@ -192,6 +190,12 @@ class PointTree(NamedTuple):
             and n * k > _MIN_SHARED_NEIGHBOURS
             and not lists.sizes[rows].any()
         )
+
+
+def has_own_search(metric: Metric, d: int, k: int) -> bool:
+    """Whether :meth:`PointTree.search_own` finds k neighbours, and :meth:`PointTree.search` costs no less."""
+    most = _MAX_OWN_IN_PLANE if d == 2 else MAX_IN_ORDER
+    return metric.decision(math.inf).metric == EUCLIDEAN and k <= most
 
 
 def _count_in_batches(
@@ -249,16 +253,20 @@ def find_surplus_rows(points: Floats, most: int) -> Ints:
     return find_surplus(points, order, start, most)
 
 
-def grow_boxes(points: Floats, metric: Metric, n_jobs: int = 1, make: MakeArray = np.zeros) -> BoxTree:
+def grow_boxes(
+    points: Floats | LentPoints, metric: Metric, n_jobs: int = 1, make: MakeArray = np.zeros
+) -> BoxTree:
     """Grow the tree of all points; parameters and cost are those of :meth:`PointTree.grow`."""
-    embedded = metric.embed(points)
-    is_one = embedded is points
-    embedded, points = read_only(embedded), read_only(points)
-    n, n_leaves = len(points), count_leaves(len(points))
+    given = by_row(points)
+    embedded = metric.embed(given)
+    is_one = embedded is given
+    lent = points if is_one and isinstance(points, LentPoints) else None
+    embedded, rows = read_only(embedded), read_only(given)
+    n, n_leaves = len(given), count_leaves(len(given))
     values = np.empty(n)
     tree = BoxTree(
         np.arange(n),
-        make(points.shape),
+        make(given.shape) if lent is None else given,
         *(make((2 * n_leaves - 1, embedded.shape[1])) for _ in range(2)),
     )
     is_by_axis = metric.decision(math.inf).metric in BY_AXIS
@@ -267,14 +275,21 @@ def grow_boxes(points: Floats, metric: Metric, n_jobs: int = 1, make: MakeArray 
     few, many = (min(n_leaves, 1 << level) - 1 for level in (levels[0], max(levels)))
     order_by_leaf(embedded, n_leaves, 0, few, tree.order, values)
 
-    def work(node: int) -> None:
+    def order(node: int) -> None:
         order_by_leaf(embedded, n_leaves, node, many, tree.order, values)
+
+    def grow(node: int) -> None:
         n_below = (many + 1) // (few + 1)
         first = (node + 1) * n_below - 1
         for each in range(first, first + n_below):
-            grow_below(embedded, points, is_one, is_by_axis, each, tree, values)
+            grow_below(embedded, rows, is_one, lent is not None, is_by_axis, each, tree, values)
 
-    in_any_order(range(few, 2 * few + 1), work, n_jobs)
+    shares = range(few, 2 * few + 1)
+    in_any_order(shares, order, n_jobs)
+    if lent is not None:
+        move_rows(given, tree.order)
+        lent.move_into(tree)
+    in_any_order(shares, grow, n_jobs)
     fill_inner(tree.low, tree.high, 0, many)
     return BoxTree(read_only(tree.order), read_only(tree.places), read_only(tree.low), read_only(tree.high))
 

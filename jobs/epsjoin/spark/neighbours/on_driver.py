@@ -17,6 +17,7 @@ from epsjoin.kernels.ids import IdIndex, index_ids, rows_of
 from epsjoin.kernels.sorting import argsort
 from epsjoin.lake.arrow import pair_columns, with_nulls
 from epsjoin.local.neighbours.from_pairs import NearestOfRows, complete
+from epsjoin.local.neighbours.lent import LentPoints
 from epsjoin.local.neighbours.lof import lof_of_nearest
 from epsjoin.local.neighbours.rank import order_by_outlyingness
 from epsjoin.local.scratch import MakeArray, ScratchFiles, scratch_root
@@ -105,30 +106,26 @@ def rank_on_driver(
     n = len(known.ids)
     index = index_ids(known.ids)
 
-    def find_usual() -> Usual:
-        return Usual.of(draw(known.ids, coordinates), names, metric)
-
     if k < n:
         is_searched = known.degree <= k  # a point counts itself
         near = NearestOfRows(n, k, make, is_searched)
         with ThreadPoolExecutor(1, "epsjoin") as pool:  # the pairs settle the other points meanwhile
             settled = pool.submit(_read_nearest, inputs.pairs, index, known.degree, near, are_candidates)
-            coordinates = _read_points(inputs.points, reading, index, make)
-            of_sample = pool.submit(find_usual)
+            coordinates = LentPoints(_read_points(inputs.points, reading, index, make), make)
+            usual = Usual.of(draw(known.ids, coordinates.by_row()), names, metric)
             near.search(np.flatnonzero(is_searched), coordinates, metric, threads, make)
             settled.result()
         found = complete(near, coordinates, eps, metric, n_jobs=threads, make=make)
         lof, k_distance, *_ = lof_of_nearest(found, n_jobs=threads)
-        usual = of_sample.result()
         del near, found
     else:
-        coordinates = _read_points(inputs.points, reading, index, make)
+        coordinates = LentPoints(_read_points(inputs.points, reading, index, make))
         n_ends = 2 * sum(map(len, inputs.pairs))
         check_near(n_ends, int(known.degree.sum()) - n, are_candidates)
-        usual = find_usual()
+        usual = Usual.of(draw(known.ids, coordinates.by_row()), names, metric)
         lof, k_distance = np.full(n, np.nan), np.full(n, np.nan)
     order = order_by_outlyingness(lof, k_distance, threads)
-    words = usual.describe(coordinates[order[:MAX_EXPLAINED]])
+    words = usual.describe(coordinates.take(order[:MAX_EXPLAINED]))
     return DriverRows.of_ranges(
         session, threads, n, _make_rows(known, order, lof, k_distance, words), OUTLIERS
     )
