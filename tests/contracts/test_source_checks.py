@@ -67,6 +67,14 @@ def windowed(value: object) -> dict[str, Any]:
             r"servers\[0\].path: \{dat\} stands for nothing, only \{date\} does",
         ),
         ({"servers.0.path": "{date}/{date}.csv"}, r"servers\[0\].path may have {date} once"),
+        ({"servers.0.path": "{date}-{date:yyyyMMdd}.csv"}, r"servers\[0\].path may have {date} once"),
+        ({"servers.0.path": "{date:%Y%m%d}.csv"}, r"servers\[0\].path: a form has yyyy, MM and dd once each"),
+        ({"servers.0.path": "{date:yyyyMM}.csv"}, r"servers\[0\].path: a form has .* not 'yyyyMM'"),
+        ({"servers.0.path": "{date:}.csv"}, r"servers\[0\].path: {date:} stands for nothing"),
+        (
+            {"servers.0.path": "a/{date:yyyy/MM/dd}"},
+            r"servers\[0\].path may have {date} in its last part only",
+        ),
         (
             {"servers.0.path": "{date}/a.csv"},
             r"servers\[0\].path may have {date} in its last part only, not in",

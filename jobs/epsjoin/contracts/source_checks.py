@@ -13,9 +13,10 @@ from pathlib import Path
 from epsjoin.contracts.conditions import FORMS, UnknownFormError
 from epsjoin.contracts.names import COLUMN_NAME
 from epsjoin.contracts.odcs import check_choice
+from epsjoin.contracts.snapshot_names import DATE
 from epsjoin.contracts.source_columns import Refuse, check_columns
 from epsjoin.contracts.sources import COMMA, DELIMITERS, FORMATS, MAX_DEGREES, METRICS, SourceContract
-from epsjoin.contracts.times import INTERVALS
+from epsjoin.contracts.times import INTERVALS, pattern_of
 from epsjoin.contracts.trees import ROLE, check_tree
 from epsjoin.errors import ArgumentError, ContractError
 from epsjoin.params import RunParams, is_finite
@@ -77,12 +78,20 @@ def _check_path(path: str, refuse: Refuse) -> None:
             "servers[0].path seems to hold a password, which logs would show; give the storage its "
             "credentials by its own environment variables or files (docs/clusters.md)"
         )
-    if path.count("{date}") > 1:
+    forms = DATE.findall(path)
+    if len(forms) > 1:
         refuse("servers[0].path may have {date} once")
-    if "{date}" in path.rpartition("/")[0]:
+    if forms and DATE.search(path.rpartition("/")[2]) is None:
         refuse(f"servers[0].path may have {{date}} in its last part only, not in {path}")
+    for form in filter(None, forms):
+        try:
+            pattern_of(form)
+        except ValueError as error:
+            refuse(f"servers[0].path: {error}")
     for name in re.findall(r"\{([^{}]*)\}", path):
-        if name != "date" and ("date" in name.lower() or get_close_matches(name.lower(), ["date"])):
+        if not DATE.fullmatch(f"{{{name}}}") and (
+            "date" in name.lower() or get_close_matches(name.lower(), ["date"])
+        ):
             refuse(f"servers[0].path: {{{name}}} stands for nothing, only {{date}} does")
 
 

@@ -40,9 +40,12 @@ def pattern_of(form: str) -> re.Pattern[str]:
     Raises
     ------
     ValueError
-        The form has not each of yyyy, MM and dd once, or more than these and ``/``, ``-``, ``.`` and blanks.
+        The form has not each of yyyy, MM and dd once, or more than these and ``/``, ``-``, ``.``, ``_`` and
+        blanks.
     """
     pieces = re.split("(yyyy|MM|dd)", form)
-    if sorted(pieces[1::2]) != sorted(_PARTS) or re.fullmatch("[-/. ]*", "".join(pieces[::2])) is None:
-        raise ValueError(f"a form has yyyy, MM and dd once each, and /, -, . or blanks between, not {form!r}")
+    if sorted(pieces[1::2]) != sorted(_PARTS) or re.fullmatch("[-/._ ]*", "".join(pieces[::2])) is None:
+        raise ValueError(
+            f"a form has yyyy, MM and dd once each, and /, -, ., _ or blanks between, not {form!r}"
+        )
     return re.compile("".join(_PARTS.get(piece, re.escape(piece)) for piece in pieces))

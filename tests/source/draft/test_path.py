@@ -8,6 +8,7 @@ import pytest
 
 from epsjoin.contracts.load_source import load_source
 from epsjoin.source.draft.contract import draft
+from epsjoin.source.draft.path import name_of
 
 
 @pytest.mark.parametrize(
@@ -41,20 +42,47 @@ def test_draft__guesses_the_interval_by_the_dates_of_the_snapshots(
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "path"),
     [
-        ("stores_20240301.csv", "20240301 in its path must be written 2024-03-01"),
-        ("2024_03_01/stores.csv", "2024_03_01 in its path must be written 2024-03-01"),
-        ("stores 12345678 20240301.csv", "20240301 in its path must be written 2024-03-01"),
-        ("stores_20249901.csv", "there is no date in the file's name, so every run takes it"),
-        ("stores_202403011.csv", "there is no date in the file's name, so every run takes it"),
+        ("stores_20240301.csv", "stores_{date:yyyyMMdd}.csv"),
+        ("2024_03_01/stores.csv", "{date:yyyy_MM_dd}"),
+        ("2024-03-01/stores_20240302.csv", "{date}"),
+        ("stores 12345678 20240301.csv", "stores 12345678 {date:yyyyMMdd}.csv"),
+        ("stores.2024.03.01.csv", "stores.{date:yyyy.MM.dd}.csv"),
     ],
 )
-def test_draft__says_how_a_date_must_be_written_where_it_would_be_passed_over(
-    tmp_path: Path, name: str, said: str
+def test_draft__takes_dates_in_the_form_in_which_they_are_written(
+    tmp_path: Path, name: str, path: str
 ) -> None:
     file = tmp_path / name
     file.parent.mkdir(exist_ok=True)
     file.write_text("x\n1.5\n")
-    (line,) = [line for line in draft(file, "mine").splitlines() if line.startswith("# - interval: day; ")]
-    assert line.startswith(f"# - interval: day; {said}")
+    text = draft(file, "mine")
+    assert (
+        f"# - path: {path[path.index('{') : path.index('}') + 1]} stands for the date of a snapshot" in text
+    )
+    (tmp_path / "mine.odcs.yaml").write_text(text)
+    assert load_source(tmp_path, "mine").path == f"{tmp_path}/{path}"
+    assert "one snapshot only" in text
+
+
+@pytest.mark.parametrize("name", ["stores_20249901.csv", "stores_202403011.csv", "stores_12341230.csv"])
+def test_draft__takes_no_other_number_for_a_date(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("x\n1.5\n")
+    text = draft(tmp_path / name, "mine")
+    assert "# - interval: day; there is no date in the file's name, so every run takes it" in text
+    assert f"path: {tmp_path}/{name}" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("stores_20240301.csv", "stores"),
+        ("2024-03-01 Stores.csv.gz", "stores"),
+        ("2024-03-01.csv", "set"),
+        ("stores_20249901.csv", "stores_20249901"),
+        ("7up.json", "set_7up"),
+    ],
+)
+def test_name_of__has_no_date(name: str, expected: str) -> None:
+    assert name_of(Path("/data") / name) == expected

@@ -98,6 +98,33 @@ def test_find_snapshot__passes_over_a_day_that_does_not_exist(make_job: JobMaker
     assert [name for name, _ in find_snapshot(job)] == ["2023-06-30.csv"]
 
 
+@pytest.mark.parametrize(
+    ("path", "found"),
+    [
+        ("a_{date:yyyyMMdd}.csv", "a_20230604.csv"),
+        ("{date:dd.MM.yyyy}.csv", "02.06.2023.csv"),
+        ("{date}.csv", "2023-06-03.csv"),
+        ("{date:MM-dd-yyyy}.csv", None),
+    ],
+)
+@pytest.mark.parametrize("is_uri", [False, True])
+def test_find_snapshot__reads_dates_in_the_form_of_the_path(
+    make_job: JobMaker, tmp_path: Path, path: str, found: str | None, is_uri: bool
+) -> None:
+    folder = tmp_path / "a folder"
+    folder.mkdir()
+    for name in ("a_20230604", "a_20230531", "a_20230631", "a_120230605", "31.05.2023", "02.06.2023"):
+        (folder / f"{name}.csv").write_text(GOOD)
+    (folder / "2023-06-03.csv").write_text(GOOD)
+    whole = f"{folder.as_uri()}/{path}" if is_uri else f"{folder}/{path}"
+    job = make_job(XY, path=whole, interval="month")
+    if found is None:
+        with pytest.raises(NothingToDoError, match="there is none at all"):
+            find_snapshot(job)
+    else:
+        assert [name for name, _ in find_snapshot(job)] == [found]
+
+
 def test_find_snapshot__passes_over_a_name_that_is_not_utf_8_unless_it_is_in_the_snapshot(
     make_job: JobMaker, tmp_path: Path
 ) -> None:

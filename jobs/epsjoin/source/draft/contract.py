@@ -12,6 +12,7 @@ import yaml
 
 from epsjoin.console import counted
 from epsjoin.contracts.load_source import load_source
+from epsjoin.contracts.snapshot_names import DATE
 from epsjoin.contracts.sources import COMMA, SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source.delimiters import describe
@@ -84,8 +85,8 @@ def draft(file: Path, name: str, delimiter: str | None = None) -> str:
     lines += [f"- {line}" for line in _describe_columns(found, roles)]
     lines.append(f"- interval: {why_interval}")
     lines.append("- metric, unit, min_pts and neighbours (or eps): customProperties")
-    if "{date}" in path:
-        lines.append("- path: {date} stands for the date of a snapshot")
+    if dated := DATE.search(path):
+        lines.append(f"- path: {dated[0]} stands for the date of a snapshot")
     lines += [f"- {line}" for line in _describe_trial(tried, source)]
     return "".join(f"# {line}\n" for line in lines) + text
 

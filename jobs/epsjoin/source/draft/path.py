@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
+from epsjoin.contracts.snapshot_names import ISO, SnapshotName
 from epsjoin.contracts.times import INTERVALS
 from epsjoin.paths import PROJECT
 
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
-_LIKE_A_DATE = re.compile(r"(?<!\d)(\d{4})([-_. ]?)(\d{2})\2(\d{2})(?!\d)")
+_DATES = (
+    re.compile(r"\d{4}(-)\d{2}-\d{2}"),
+    re.compile(r"(?<!\d)(?:19|20)\d{2}([-_. ]?)\d{2}\1\d{2}(?!\d)"),  # another number is no year
+)
+"""What is taken for the date of a snapshot, first in a file's name, then in its folder's, if it is one."""
 
 
 def snapshots_of(file: Path) -> tuple[str, str, str]:
     """Return the path in the contract, the interval, and why that one."""
     whole = file.resolve()
-    leaf = _DATE.search(whole.name)
-    dated, folder = (whole, whole.parent) if leaf else (whole.parent, whole.parent.parent)
-    match = _DATE.search(dated.name)
-    if match is None:
-        return _path_in_contract(whole), "day", f"day; {_why_every_run_takes_it(whole)}"
-    before, after = dated.name[: match.start()], dated.name[match.end() :]
-    pattern = re.compile(re.escape(before) + f"({_DATE.pattern})" + re.escape(after))
-    days = sorted(_dates(pattern.fullmatch(other.name) for other in folder.iterdir()))
-    path = f"{_path_in_contract(folder)}/{before}{{date}}{after}"
+    found = _dated_part(whole)
+    if found is None:
+        return (
+            _path_in_contract(whole),
+            "day",
+            "day; there is no date in the file's name, so every run takes it",
+        )
+    dated, name = found
+    days = sorted(day for other in dated.parent.iterdir() if (day := name.date_in(other.name)) is not None)
+    standing = "{date}" if name.form == ISO else f"{{date:{name.form}}}"
+    path = f"{_path_in_contract(dated.parent)}/{name.before}{standing}{name.after}"
     if len(days) < 2:
         return path, "day", "day; there is one snapshot only, so it could not be guessed"
     # the longest in which no snapshot is hidden by a later one
@@ -42,27 +47,25 @@ def snapshots_of(file: Path) -> tuple[str, str, str]:
 
 def name_of(file: Path) -> str:
     """A name for the data set of which a file is a snapshot, made of the file's."""
-    words = re.sub(r"[^a-z0-9]+", "_", _DATE.sub("", file.name.split(".")[0]).lower()).strip("_")
+    found = _dated_part(file)
+    words = f"{found[1].before}{found[1].after}" if found and found[0] == file else file.name
+    words = re.sub(r"[^a-z0-9]+", "_", words.split(".")[0].lower()).strip("_")
     return words if re.match(r"[a-z]", words) else f"set_{words}".strip("_")
 
 
-def _why_every_run_takes_it(whole: Path) -> str:
-    for found in (*_LIKE_A_DATE.finditer(whole.name), *_LIKE_A_DATE.finditer(whole.parent.name)):
-        year, _, month, day = found.groups()
-        with suppress(ValueError):
-            written = date(int(year), int(month), int(day))
-            return (
-                f"{found[0]} in its path must be written {written} to be the date of a snapshot; "
-                "as it is, every run takes this file"
-            )
-    return "there is no date in the file's name, so every run takes it"
+def _dated_part(whole: Path) -> tuple[Path, SnapshotName] | None:
+    """The file or its folder, whichever has a date in its name, and how that is made; None: neither has."""
+    for pattern in _DATES:
+        for dated in (whole, whole.parent):
+            for name in _names(dated.name, pattern):
+                if name.date_in(dated.name) is not None:
+                    return dated, name
+    return None
 
 
-def _dates(matches: Iterable[re.Match[str] | None]) -> Iterator[date]:
-    for match in matches:
-        with suppress(ValueError):
-            if match is not None:
-                yield date.fromisoformat(match[1])
+def _names(text: str, pattern: re.Pattern[str]) -> Iterator[SnapshotName]:
+    for found in pattern.finditer(text):
+        yield SnapshotName(text[: found.start()], found[1].join(("yyyy", "MM", "dd")), text[found.end() :])
 
 
 def _number_of(interval: str, day: date) -> int:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from datetime import date
 from pathlib import Path
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import pyarrow.fs as pafs
 
+from epsjoin.contracts.snapshot_names import SnapshotName
 from epsjoin.contracts.times import interval_of
 from epsjoin.errors import ArgumentError, DataRefusedError, NothingToDoError
 from epsjoin.lake import slices, uris
@@ -20,7 +20,7 @@ from epsjoin.spark.job.job import Job
 def find_snapshot(job: Job) -> list[tuple[str, str]]:
     """Find the files of the run's snapshot.
 
-    The snapshot is the last one dated within [run, run + interval). A source without ``{date}`` in its
+    The snapshot is the last one dated within [run, run + interval). A source without a date in its
     path has one snapshot, which belongs to every run.
 
     Returns
@@ -49,7 +49,8 @@ def find_snapshot(job: Job) -> list[tuple[str, str]]:
         place = f"{folder}/"
     else:
         place = f"{(job.project / (folder or '/' * source.path.startswith('/'))).as_uri().removesuffix('/')}/"
-    if "{date}" not in source.path:
+    dated_name = SnapshotName.in_path(source.path)
+    if dated_name is None:
         return _list_files(f"{place}{leaf if is_uri else quote(leaf)}", source.path)
     filesystem, root = uris.filesystem_of(place if place.endswith(":///") else place.rstrip("/"))
     try:
@@ -59,32 +60,22 @@ def find_snapshot(job: Job) -> list[tuple[str, str]]:
         raise DataRefusedError(f"the snapshots' folder {folder} does not exist{where}") from error
     except PermissionError as error:
         raise unreadable(f"the snapshots' folder {folder}", error) from error
-    before, _, after = (unquote(leaf) if is_uri else leaf).partition("{date}")
-    pattern = re.compile(re.escape(before) + r"(\d{4}-\d{2}-\d{2})" + re.escape(after))
     dated = sorted(
-        (match[1], entry.base_name)
+        (day, entry.base_name)
         for entry in entries
-        if (match := pattern.fullmatch(entry.base_name)) and _is_date(match[1])
+        if (day := dated_name.date_in(entry.base_name)) is not None
     )
-    within = [(day, name) for day, name in dated if begin.isoformat() <= day < end.isoformat()]
+    within = [name for day, name in dated if begin <= day < end]
     if not within:
         near = [
-            *[f"the last one before is {day}" for day, _ in dated if day < begin.isoformat()][-1:],
-            *[f"the first one after is {day}" for day, _ in dated if day >= end.isoformat()][:1],
+            *[f"the last one before is {day}" for day, _ in dated if day < begin][-1:],
+            *[f"the first one after is {day}" for day, _ in dated if day >= end][:1],
         ]
         known = ", ".join(near) or "there is none at all"
         raise NothingToDoError(
             f"no snapshot of {source.name} is dated {begin} to {end} (end excluded); {known}"
         )
-    return _list_files(f"{place}{quote(within[-1][1])}", within[-1][1])
-
-
-def _is_date(text: str) -> bool:
-    try:
-        date.fromisoformat(text)
-    except ValueError:  # such as June 31
-        return False
-    return True
+    return _list_files(f"{place}{quote(within[-1])}", within[-1])
 
 
 def _check_begin(job: Job) -> None:
