@@ -168,7 +168,7 @@ class PointTree(NamedTuple):
         is_asked[rows] = True
         positions = np.flatnonzero(is_asked[self.names])
         compared = 0
-        if points is not None:
+        if points is not None and len(positions) < len(rows):
             is_asked[self.names] = False
             rest = np.flatnonzero(is_asked)
             lists.sizes[rest] = 0
