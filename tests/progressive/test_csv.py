@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from epsjoin import Band, progressive_join
-from epsjoin.errors import ArgumentError
+from epsjoin.errors import ArgumentError, DataRefusedError
 from tests.local.progressive.cases import gathered
 
 SPLIT = [(",", None), (";", None), ("\t", None), ("|", None), (";", ";"), ("^", "^"), ("$", "$")]
@@ -42,6 +42,16 @@ def test_progressive_join__of_a_csv_file_that_two_delimiters_allow_splits_it_at_
     with pytest.raises(ArgumentError, match="a.csv has no column 'x'; it has x;y, z"):
         progressive_join(tmp_path / "a.csv", on=Band(1.0), columns=["x"])
     assert list(progressive_join(tmp_path / "a.csv", on=Band(1.0), columns=["x"], delimiter=";")) == []
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-32"])
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+@pytest.mark.parametrize("n", [1, 200])
+def test_progressive_join__says_that_a_csv_file_has_another_encoding(tmp_path, name, encoding, n):
+    data = ("id,x\n" + "".join(f"{i},{i}.5\n" for i in range(n))).encode(encoding)
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    with pytest.raises(DataRefusedError, match=r"a\.csv.* cannot be read; it seems to be UTF-16 or UTF-32"):
+        progressive_join(tmp_path / name, on=Band(1.0), columns=["x"])
 
 
 @pytest.mark.parametrize("delimiter", ["", ";;", "x", ".", 5, ["^"]])

@@ -18,6 +18,8 @@ _BATCH_ROWS = 1 << 14
 """Rows of a Parquet file that are decoded at once."""
 _CSV_BLOCK = 1 << 20
 """Bytes of a CSV file that are parsed at once."""
+_FIRST_BYTES = 1 << 12
+"""Bytes of a CSV file that show its encoding."""
 _SAMPLED_GROUPS = 8
 """Row groups of a Parquet file from which a sample is drawn."""
 
@@ -235,6 +237,7 @@ def _look_at_csv(path: Path, delimiter: str | None) -> tuple[str, list[str]]:
 
         from epsjoin.source.guess_delimiter import choose_delimiter
         from epsjoin.source.reasons import NOT_UTF_8, remedy_of
+        from epsjoin.source.untyped import OTHER_ENCODING
     try:
         split_at = choose_delimiter(path, "csv", delimiter)
         with csv.open_csv(
@@ -243,12 +246,24 @@ def _look_at_csv(path: Path, delimiter: str | None) -> tuple[str, list[str]]:
             parse_options=csv.ParseOptions(delimiter=split_at),
         ) as reader:
             return split_at, list(reader.schema.names)
-    except UnicodeDecodeError as error:
-        raise DataRefusedError(
-            f"{path}: the names of its columns are {NOT_UTF_8}{remedy_of(NOT_UTF_8)}"
-        ) from error
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, UnicodeDecodeError, pa.ArrowException) as error:
+        if path.is_file() and _has_nuls(path):
+            raise DataRefusedError(f"{path}: cannot be read; {OTHER_ENCODING}") from error
+        if isinstance(error, UnicodeDecodeError):
+            words = f"the names of its columns are {NOT_UTF_8}{remedy_of(NOT_UTF_8)}"
+            raise DataRefusedError(f"{path}: {words}") from error
         raise DataRefusedError(f"{path}: cannot be read: {error}") from error
+
+
+def _has_nuls(path: Path) -> bool:
+    """Whether the text of a file begins as UTF-16 or UTF-32 do, of which many bytes are 0."""
+    import pyarrow as pa
+
+    try:
+        with pa.input_stream(str(path)) as stream:
+            return b"\0" in stream.read(_FIRST_BYTES)
+    except (OSError, pa.ArrowException):  # then the first error says why it cannot be read
+        return False
 
 
 def _csv_chunks(path: Path, delimiter: str, wanted: _Wanted) -> Iterator[Any]:
