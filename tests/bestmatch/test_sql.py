@@ -3,10 +3,13 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from epsjoin import bestmatch_sql
 from epsjoin.errors import ArgumentError
@@ -104,6 +107,25 @@ def test_bestmatch_sql__takes_a_row_without_a_value_for_one_without_a_partner() 
             base.execute(f"INSERT INTO {name} VALUES (1, NULL), (2, 2.0)")
         query = bestmatch_sql("R", "S", [("y", math.inf)], dialect="sqlite")
         assert sorted(base.execute(query)) == [(1, None, None), (2, 2, 0.0)]
+
+
+@pytest.mark.parametrize("how", HOWS[1:])
+def test_bestmatch_sql__takes_a_row_with_nan_or_infinity_for_one_without_a_partner(
+    tmp_path: Path, how: Any
+) -> None:
+    engine = QueryBuilder()  # of DataFusion, where NaN equals NaN and is above infinity, as in most engines
+    values = {"r": [0.0, math.nan, math.inf, None, -math.inf], "s": [1.0, math.nan, math.inf, -math.inf]}
+    for name, column in values.items():
+        table = pa.table({"id": range(len(column)), "y": pa.array(column, from_pandas=False)})
+        write_deltalake(tmp_path / name, table)
+        engine.register(name, DeltaTable(tmp_path / name))
+    query = bestmatch_sql("r", "s", [("y", math.inf)], how, "postgres")
+    rows = pa.table(engine.execute(query).read_all()).to_pylist()
+    alone = [(row["left_id"], row["right_id"]) for row in rows if row["d_y"] is None]
+    assert [row for row in rows if row["d_y"] is not None] == [{"left_id": 0, "right_id": 0, "d_y": 1.0}]
+    lefts = [(i, None) for i in range(1, 5)] if how != "right" else []
+    rights = [(None, i) for i in range(1, 4)] if how != "left" else []
+    assert sorted(alone, key=str) == sorted(lefts + rights, key=str)
 
 
 PRINTED = """

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
@@ -33,8 +33,9 @@ def bestmatch_sql(
     Parameters
     ----------
     left, right : names of the tables; of a qualified name the parts, as in ``["lake", "quakes"]``.
-    criteria : for each one the left and the right column and eps, the largest difference, which may be 0 or
-        infinite; of columns with one name, (name, eps). The order of the criteria does not matter.
+    criteria : for each one the left and the right column, of numbers, and eps, the largest difference, which
+        may be 0 or infinite; of columns with one name, (name, eps). The order of the criteria does not
+        matter.
     how : as in :func:`epsjoin.bestmatch_join`: "left", "right", "outer", or "inner".
     dialect : the engine, by its name in sqlglot: "spark", "duckdb", "sqlite", "postgres" and others.
     id, right_id : the columns that identify the rows, each value once and never null; by default both have
@@ -44,7 +45,8 @@ def bestmatch_sql(
     -------
     str
         A query with the columns left_id, right_id, and d_<left column> for each criterion: the difference, as
-        float64. Rows without a partner within eps come with nulls; for "inner" they do not. Names are quoted.
+        float64. Rows without a partner within eps come with nulls; for "inner" they do not. A row in which a
+        value is null, NaN or infinite has no partner. Names are quoted.
 
     Raises
     ------
@@ -83,9 +85,7 @@ def bestmatch_sql(
         for mine, theirs, _ in columns
     ]
     within = [
-        f"{difference} IS NOT NULL"
-        if eps == math.inf
-        else f"{difference} <= {eps!r}{'' if 'e' in repr(eps) else 'e0'}"
+        f"{difference} <= {_as_literal(eps)}"
         for difference, (_, _, eps) in zip(differences, columns, strict=True)
     ]
     shown = ", ".join(f"{d} AS {name}" for d, name in zip(differences, names, strict=True))
@@ -137,6 +137,12 @@ def _check_eps(name: str, eps: object) -> float:
     if not number >= 0:
         raise ArgumentError(f"eps of {name} must be a number, at least 0, not {eps!r}")
     return number
+
+
+def _as_literal(eps: float) -> str:
+    """A threshold in SQL; for infinity the largest number, beyond which most engines have NaN."""
+    text = repr(min(eps, sys.float_info.max))
+    return text if "e" in text else f"{text}e0"
 
 
 def _check_criteria(criteria: Any) -> list[tuple[str, str, float]]:
