@@ -55,6 +55,18 @@ def test_close__leaves_a_folder_that_was_there(tmp_path):
         progressive_join(POINTS, on=Similarity(EPS), spill=tmp_path)
 
 
+def test_close__leaves_files_of_others_in_a_folder_that_the_join_made(tmp_path):
+    spill = tmp_path / "spill"
+    with progressive_join(POINTS, on=Similarity(EPS), memory="2MB", spill=spill) as found:
+        next(found)
+        for name in ("pairs.csv", "first.run"):
+            (spill / name).write_text("mine")
+        (spill / "more").mkdir()
+        while next(found).phase != "merges":  # which deletes runs that are merged
+            pass
+    assert sorted(path.name for path in spill.iterdir()) == ["first.run", "more", "pairs.csv"]
+
+
 def test_spill__that_has_no_room_says_so_and_the_same_join_goes_on(tmp_path):
     def join(pairs, spill):
         with progressive_join(POINTS, on=Similarity(EPS), memory="2MB", spill=spill) as found:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tempfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,6 +27,8 @@ from epsjoin.local.progressive.rows import NO_RUN, SweepRows
 MANIFEST, LOCK = "manifest.json", "lock"
 SUFFIX = ".run"
 """End of the names of the files of runs."""
+_RUN = re.compile(rf"\d{{6,}}{re.escape(SUFFIX)}")
+"""Names of the files of runs; others are the caller's own."""
 
 
 class Layout(NamedTuple):
@@ -286,8 +289,8 @@ class Spill:
             self._open.pop(name).close()
         if self._folder is None:
             return
-        for path in self.folder.glob(f"*{SUFFIX}"):
-            if path.name not in names:
+        for path in self.folder.iterdir():
+            if _RUN.fullmatch(path.name) and path.name not in names:
                 path.unlink()
 
     def leave(self) -> None:
@@ -299,16 +302,19 @@ class Spill:
         self.close()
 
     def close(self) -> None:
-        """Delete everything that was written, and the folder if it was made here."""
+        """Delete everything that was written, and the folder if it was made here and is empty."""
         self._close_files()
         if self._folder is None:
             return
-        if self._made:
+        if self._given is None:
             shutil.rmtree(self._folder, ignore_errors=True)
         else:
-            for path in self._folder.iterdir():
+            for path in self._folder.glob("*"):
                 if _is_ours(path):
-                    path.unlink()
+                    path.unlink(missing_ok=True)
+            if self._made:
+                with suppress(OSError):  # files of others stay, and the folder with them
+                    self._folder.rmdir()
         self._folder = None
         self._unlock()
 
@@ -378,4 +384,4 @@ def _pages(rows: SweepRows, page_rows: int, by_key: bool) -> Iterator[tuple[int,
 
 
 def _is_ours(path: Path) -> bool:
-    return path.suffix == SUFFIX or path.name in (MANIFEST, f"{MANIFEST}.tmp", LOCK)
+    return bool(_RUN.fullmatch(path.name)) or path.name in (MANIFEST, f"{MANIFEST}.tmp", LOCK)
