@@ -69,3 +69,20 @@ def test_undominated__sweeps_two_columns_and_does_not_compare_all_rows():
     marked, comparisons = keep(np.stack((at, -at, 0 * at), axis=1)[:200])
     assert all(marked)
     assert comparisons == 200 * 199 // 2
+
+
+@pytest.mark.parametrize("words", [0, 1])
+def test_undominated__compares_one_of_equal_rows(words):
+    kinds = np.array([[0.0, 2.0, 1.0], [2.0, 0.0, 1.0], [1.0, 1.0, 1.0], [2.0, 2.0, 1.0]])
+    values = np.tile(kinds, (500, 1))
+    masks = np.ones((len(values), words), np.uint64) if words else None
+    marked, comparisons = keep(values, masks)
+    assert marked == [True, True, True, False] * 500
+    assert comparisons <= 3 * len(values)
+
+
+def test_undominated__lets_equal_rows_fall_together():
+    worse, better = [1e16, 1.0, 0.0], [1e16, 0.5, 0.0]  # of one sum, so the first row is looked at first
+    assert keep([worse] * 3 + [better] * 2)[0] == [False] * 3 + [True] * 2
+    other = [0.0, 1e17, 9.0]
+    assert keep([other, worse, worse, better])[0] == [True, False, False, True]

@@ -56,7 +56,7 @@ def undominated(starts: Ints, values: Floats, masks: Masks | None, keep: Bools) 
                 _sort_rows(begin, end, values, order, spare)
                 comparisons += _sweep(order[: end - begin], values, keep)
             else:
-                comparisons += _compare_with_survivors(begin, end, values, masks, keep, spare)
+                comparisons += _compare_with_survivors(begin, end, values, masks, keep, spare, order)
     return comparisons
 
 
@@ -88,15 +88,17 @@ def _sweep(order: Ints, values: Floats, keep: Bools) -> int:
 
 @njit
 def _compare_with_survivors(
-    begin: int, end: int, values: Floats, masks: Masks | None, keep: Bools, alive: Ints
+    begin: int, end: int, values: Floats, masks: Masks | None, keep: Bools, alive: Ints, twin: Ints
 ) -> int:
     """Compare all rows with the one of the least sum, and what that leaves with survivors.
 
     The first pass takes no branch that the data decide, since nothing could foretell it; most rows need no
-    other comparison.
+    other comparison. Of equal rows one is compared, and the others share its fate: ``twin`` has the row that
+    each follows, by its place in the group.
     """
     first = _least_sum(begin, end, values)
     keep[first] = True
+    twin[first - begin] = first
     n_left = 0
     for row in range(begin, end):
         if row == first:
@@ -105,8 +107,9 @@ def _compare_with_survivors(
         if row_is_as_good and not first_is_as_good:
             keep[first] = False
         keep[row] = row_is_as_good or not first_is_as_good
+        twin[row - begin] = first if row_is_as_good and first_is_as_good else row
         alive[n_left] = row
-        n_left += keep[row]
+        n_left += not first_is_as_good
     comparisons = end - begin - 1
     n_alive = 0
     for place in range(n_left):
@@ -117,13 +120,15 @@ def _compare_with_survivors(
             other = alive[j]
             comparisons += 1
             other_is_as_good, row_is_as_good = _compare(other, row, values, masks)
-            if other_is_as_good and not row_is_as_good:
+            if other_is_as_good:
                 is_alive = False
+                if row_is_as_good:
+                    twin[row - begin] = other
                 for k in range(j, n_alive):
                     alive[kept] = alive[k]
                     kept += 1
                 break
-            if row_is_as_good and not other_is_as_good:
+            if row_is_as_good:
                 keep[other] = False
             else:
                 alive[kept] = other
@@ -133,6 +138,8 @@ def _compare_with_survivors(
         if is_alive:
             alive[n_alive] = row
             n_alive += 1
+    for row in range(begin, end):
+        keep[row] = keep[twin[row - begin]]
     return comparisons
 
 
