@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import gzip
+import itertools
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -202,6 +204,27 @@ def test_names__of_a_cluster_of_former_names_only_are_below_noise() -> None:
 def test_names__below_noise_are_not_given_twice_where_records_are_numbered_below_it_too() -> None:
     runs = [([1, 2], [1, 2]), ([1, 2], [-1, -1]), ([1, 2, -2, 7], [0, 0, 3, 3])]
     assert [each.names.name.tolist() for each in name_clusters(runs)] == [[1, 2], [], [-2, 7]]
+
+
+def test_names__below_noise_are_each_tried_once_in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+
+    def trying(start: int, step: int) -> Iterator[int]:
+        for name in itertools.count(start, step):
+            tried.append(name)
+            yield name
+
+    monkeypatch.setattr("epsjoin.local.compare.fold.count", trying)
+    n = 100  # clusters of one record, which dissolve and are born again in turns
+    ids = np.arange(n)
+    found = name_clusters([(ids, ids if number % 2 == 0 else np.full(n, NOISE)) for number in range(8)])
+    assert [each.names.name.tolist()[::99] for each in found[::2]] == [
+        [0, 99],
+        [-2, -101],
+        [-102, -201],
+        [-202, -301],
+    ]
+    assert tried == [*range(-2, -102, -1), *range(-2, -202, -1), *range(-2, -302, -1)]
 
 
 def test_flows__of_what_was_not_there_come_last_and_likewise_of_what_is_not() -> None:

@@ -109,10 +109,11 @@ def _name_newcomers(
     # below noise there may be a name that another newcomer has just got
     asked = [y for y in newcomers.tolist() if smallest_core[y] < NOISE or int(smallest_core[y]) in ever]
     cores = find_cores(labels[asked]) if asked else None
+    below = count(NOISE - 1, -1)  # one for all: a name that was used, or is given now, is tried no more
     for y in newcomers.tolist():
         candidate = int(smallest_core[y])
         if cores is not None and candidate in used:
-            others = chain(cores.of_cluster(int(labels[y])).tolist(), count(NOISE - 1, -1))
+            others = chain(cores.of_cluster(int(labels[y])).tolist(), below)
             candidate = next(each for each in others if each not in used)
         name[y] = candidate
         used.add(candidate)
