@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
+import itertools
 import json
 import re
 import textwrap
@@ -213,7 +214,7 @@ def markdown(docstring: docstrings.Docstring) -> list[str]:
     for title, section in docstring.sections.items():
         parts += [f"**{title}**", ""]
         if title == "Examples":
-            parts += ["```pycon", section, "```", ""]
+            parts += _examples(section)
         elif title in _LISTS:
             is_parameters = title in ("Parameters", "Attributes")
             read = docstrings.parameter_entries if is_parameters else docstrings.type_entries
@@ -222,6 +223,17 @@ def markdown(docstring: docstrings.Docstring) -> list[str]:
             parts += [*map(_sibling, docstrings.parameter_entries(section)), ""]
         else:
             parts += [_inline(section), ""]
+    return parts
+
+
+def _examples(section: str) -> list[str]:
+    """Lines of Python and what they print as code, the sentences between them as prose."""
+    parts: list[str] = []
+    for is_code, paragraphs in itertools.groupby(
+        section.split("\n\n"), lambda paragraph: paragraph.lstrip().startswith(">>>")
+    ):
+        text = "\n\n".join(paragraphs)
+        parts += ["```pycon", text, "```", ""] if is_code else [_inline(text), ""]
     return parts
 
 

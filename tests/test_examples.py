@@ -78,6 +78,13 @@ def test_api_page__has_no_name_that_a_reader_could_not_look_up() -> None:
     assert not re.findall(r"```pycon\n(?!>>>)", page), "examples that nobody can run"
 
 
+def test_api_page__has_no_sentence_among_the_lines_of_an_example() -> None:
+    page = build_api.PAGE.read_text(encoding="utf-8")
+    examples = re.findall(r"```pycon\n(.*?)```", page, re.DOTALL)
+    assert [text for text in examples if re.search(r"\n\n(?!>>>)", text)] == []
+    assert "```\n\nOf two partners at one distance, it is the one with both marks.\n" in page
+
+
 def test_api_page__has_every_public_name() -> None:
     headings = re.findall(r"^### ([\w.]+)$", build_api.PAGE.read_text(encoding="utf-8"), re.MULTILINE)
     assert set(epsjoin.__all__) | {f"spark.{name}" for name in epsjoin.spark.__all__} <= set(headings)
