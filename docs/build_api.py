@@ -45,6 +45,8 @@ _CONSTANTS = {
 }
 _LISTS = ("Parameters", "Attributes", "Returns", "Yields", "Raises")
 _SEE_ALSO = "See Also"
+_STRESSED = r"(?<![\w*\\])\*(?![\s*])[^*<]+(?<!\s)\*(?![\w*])"
+"""Words between stars, but no product."""
 
 
 def find(path: str) -> Any:
@@ -250,14 +252,21 @@ def _sibling(entry: docstrings.Entry) -> str:
 
 
 def _inline(text: str) -> str:
-    """Double backticks become single ones, stars and comparisons outside of code stay what they are."""
+    """Double backticks become single ones; stars and comparisons outside of code stay what they are.
+
+    Stars around words are those of Markdown, too.
+    """
     pieces = re.split(r"(``.+?``)", text, flags=re.DOTALL)
     for i, piece in enumerate(pieces):
         if i % 2:
             pieces[i] = f"`{' '.join(piece[2:-2].split())}`"
         else:
-            pieces[i] = re.sub(r"(?<!\\)([*<])", r"\\\1", piece)
+            pieces[i] = re.sub(rf"({_STRESSED})|(?<!\\)([*<])", _escape, piece)
     return "".join(pieces)
+
+
+def _escape(star: re.Match[str]) -> str:
+    return star[1] or f"\\{star[2]}"
 
 
 if __name__ == "__main__":

@@ -149,6 +149,17 @@ def test_page__of_a_docstring() -> None:
     )
 
 
+def test_page__of_a_docstring_keeps_what_it_stresses_and_no_other_star() -> None:
+    def shown() -> None:
+        """Take *at most
+        one* of 2**3, 2 * 3 and ``*rest``, ``*more``: *one*.
+        """
+
+    assert "\n".join(build_api.markdown(docstrings.read(shown))).strip() == (
+        "Take *at most\none* of 2\\*\\*3, 2 \\* 3 and `*rest`, `*more`: *one*."
+    )
+
+
 def test_library__picture_is_drawn_by_its_own_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     names, figure = draw_library.run_first_block()
