@@ -47,6 +47,9 @@ _LISTS = ("Parameters", "Attributes", "Returns", "Yields", "Raises")
 _SEE_ALSO = "See Also"
 _STRESSED = r"(?<![\w*\\])\*(?![\s*])[^*<]+(?<!\s)\*(?![\w*])"
 """Words between stars, but no product."""
+_TABLE = re.compile(
+    r"^(?P<rule>=+(?: +=+)+)\n(?P<head>.*)\n(?P=rule)\n(?P<rows>.*?)\n(?P=rule)$", re.MULTILINE | re.DOTALL
+)
 
 
 def find(path: str) -> Any:
@@ -85,7 +88,7 @@ def build() -> str:
 
 def _fold(line: str) -> str:
     """The line, in several where links have made it longer than documents are wide."""
-    if len(line) <= WIDTH:
+    if len(line) <= WIDTH or line.startswith("|"):
         return line
     indent = re.match(r" *(?:- )?", line)
     deeper = " " * len(indent[0] if indent else "")
@@ -251,12 +254,27 @@ def _sibling(entry: docstrings.Entry) -> str:
     return f"- {', '.join(f':func:`{name}`' for name in entry.names)}: {_inline(entry.text)}"
 
 
+def _table(table: re.Match[str]) -> str:
+    """A simple table of reStructuredText as one of Markdown."""
+    starts = [column.start() for column in re.finditer("=+", table["rule"])]
+    rows: list[list[str]] = []
+    for line in (table["head"], *table["rows"].splitlines()):
+        cells = [line[start:end].strip() for start, end in itertools.pairwise([*starts, None])]
+        if cells[0]:
+            rows.append(cells)
+        else:  # the row above goes on
+            rows[-1] = [f"{above} {cell}".strip() for above, cell in zip(rows[-1], cells, strict=True)]
+    rows.insert(1, ["---"] * len(starts))
+    shown = ([cell.replace("|", "\\|") for cell in row] for row in rows)
+    return "\n".join(f"| {' | '.join(row)} |" for row in shown)
+
+
 def _inline(text: str) -> str:
     """Double backticks become single ones; stars and comparisons outside of code stay what they are.
 
     Stars around words are those of Markdown, too.
     """
-    pieces = re.split(r"(``.+?``)", text, flags=re.DOTALL)
+    pieces = re.split(r"(``.+?``)", _TABLE.sub(_table, text), flags=re.DOTALL)
     for i, piece in enumerate(pieces):
         if i % 2:
             pieces[i] = f"`{' '.join(piece[2:-2].split())}`"

@@ -76,7 +76,7 @@ def type_entries(section: str) -> list[Entry]:
     for first, rest in _items(section):
         if _TERM.match(first):
             found.append(_named(first, rest))
-        elif re.fullmatch(r"\w+(, \w+)*|[\w.]+\[.*\]", first) and rest:
+        elif re.fullmatch(r"\w+", first) or (re.fullmatch(r"\w+(, \w+)*|[\w.]+\[.*\]", first) and rest):
             names = tuple(first.split(", ")) if "[" not in first else (first,)
             found.append(Entry(names, rest))
         else:

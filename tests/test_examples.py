@@ -160,6 +160,44 @@ def test_page__of_a_docstring_keeps_what_it_stresses_and_no_other_star() -> None
     )
 
 
+def test_page__of_a_docstring_with_a_table_has_one_of_markdown() -> None:
+    def shown() -> None:
+        """Say it.
+
+        Returns
+        -------
+        Pairs
+
+        Notes
+        -----
+        Before.
+
+        ======  =========
+        event   when
+        ======  =========
+        born    ``a | b``
+        split   one, or
+                two
+        ======  =========
+
+        After.
+        """
+
+    assert "\n".join(build_api.markdown(docstrings.read(shown))) == (
+        "Say it.\n\n\n\n**Returns**\n\n- `Pairs`\n\n**Notes**\n\nBefore.\n\n"
+        "| event | when |\n| --- | --- |\n| born | `a \\| b` |\n| split | one, or two |\n\nAfter.\n"
+    )
+
+
+def test_api_page__has_a_table_for_every_one_of_a_docstring_and_code_for_every_parameter() -> None:
+    page = build_api.PAGE.read_text(encoding="utf-8")
+    assert re.findall(r"^==+.*", page, re.MULTILINE) == []
+    parameters = re.findall(r"^\*\*(?:Parameters|Attributes)\*\*\n\n((?:.+\n)+)", page, re.MULTILINE)
+    assert len(parameters) > 100
+    items = [line for each in parameters for line in each.splitlines() if line.startswith("- ")]
+    assert [item for item in items if not item.startswith("- `")] == []
+
+
 def test_library__picture_is_drawn_by_its_own_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     names, figure = draw_library.run_first_block()

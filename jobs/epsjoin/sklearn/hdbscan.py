@@ -35,7 +35,7 @@ class HDBSCAN(MetricParameters, ClusterMixin, BaseEstimator):
     min_samples : int, default=None
         The core distance of a point is that to so many nearest points, itself included; None means
         ``min_cluster_size``.
-    cluster_selection_epsilon, max_cluster_size, alpha, cluster_selection_method, allow_single_cluster
+    cluster_selection_epsilon, max_cluster_size, alpha, cluster_selection_method, allow_single_cluster :
         See :func:`epsjoin.hdbscan`, and scikit-learn, whose defaults they have.
     metric : str, default="euclidean"
         See :class:`epsjoin.sklearn.DBSCAN`. Precomputed distances and functions are refused.

@@ -64,7 +64,7 @@ def tree_edits(
 
     Returns
     -------
-    list of Edit
+    list[Edit]
         In an order in which they can be applied: deletions from the leaves up, relabellings, insertions from
         the root down. Their costs add up to :func:`tree_distance`. Of several cheapest ways one is returned,
         always the same. With ``ordered="arrays"`` the result equals ``b`` but for the order of children below
