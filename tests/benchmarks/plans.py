@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from epsjoin import Cuts, estimate, get_metric, iter_self_join
+from epsjoin import Cuts, estimate, get_metric, self_join
 from epsjoin.kernels.join import codes
 from epsjoin.kernels.join.stack_sweep import stack_comparisons
 from epsjoin.local.plan.encode import replicate_cubes
@@ -52,8 +52,7 @@ def planned(chosen: Set, points: Points, eps: float) -> tuple[list[str], bool]:
     """Pairs, candidates in one part, and rows in 16 parts: expected / found."""
     expected = estimate(points, eps, chosen.metric)
     counters: dict[str, int] = {}
-    for _ in iter_self_join(points, eps, chosen.metric, counters=counters):
-        pass
+    self_join(points, eps, chosen.metric, counters=counters)  # in few dimensions batches go another way
     cuts = Cuts(n_parts=N_PARTS)
     sample, ids = cuts.sample(len(points)), np.arange(len(points))
     plan = plan_join(points[sample], sample, len(points), eps, get_metric(chosen.metric), cuts)
