@@ -137,6 +137,7 @@ def version_of(table: str) -> int:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)  # 31 sessions: on a machine with other work a quarter of an hour does not do
 def test_similarity_join__by_increments_that_is_killed_is_never_complete_with_a_pair_missing(
     tmp_path: Path,
 ) -> None:
