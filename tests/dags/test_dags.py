@@ -16,6 +16,7 @@ from airflow.providers.smtp.notifications.smtp import SmtpNotifier
 from airflow.sdk import DAG
 from airflow.serialization.encoders import coerce_to_core_timetable
 from airflow.timetables.base import DataInterval, TimeRestriction
+from pendulum import DateTime
 
 from dags.chains import CHAIN_OF, DATA_SETS, GATES, every_dag, every_task, task_of
 from dags.fake_spark import REPOSITORY
@@ -291,6 +292,18 @@ def test_docs__the_dag_that_sends_mail_is_one(tmp_path: Path) -> None:
     (deadline,) = dag.deadline
     assert deadline.callback.path == "airflow.providers.smtp.notifications.smtp.SmtpNotifier"
     assert SmtpNotifier(**deadline.callback.kwargs).to == "team@example.org"
+
+
+@pytest.mark.parametrize("page", sorted((REPOSITORY / "docs").glob("*.md")), ids=lambda page: page.stem)
+def test_docs__ask_for_runs_that_there_are(dag_bag: DagBag, page: Path) -> None:
+    """None of an interval that is not over, which every door refuses."""
+    day = r"(\d{4}-\d\d-\d\d)"
+    asked = re.findall(rf"airflow (?:backfill )?run (\w+) {day}(?: {day})?", page.read_text(encoding="utf-8"))
+    for dataset, first, last in asked:
+        if dataset in dag_bag.dags:
+            timetable = dag_bag.dags[dataset].timetable
+            begin, end = (DateTime.fromisoformat(f"{each}T00:00Z") for each in (first, last or first))
+            assert timetable.find_interval(begin, end).start == begin
 
 
 def test_docs__the_dag_of_a_new_data_set_is_one(tmp_path: Path) -> None:
