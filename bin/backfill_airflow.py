@@ -108,8 +108,9 @@ def _start_airflow(dag_id: str) -> Iterator[subprocess.Popen[bytes]]:
     }
     command = ["airflow", "standalone"]  # bin/airflow puts itself first on the path
     if sys.platform == "linux" and shutil.which("setpriv"):
-        # when this process dies, in whatever way, Airflow stops as if by Ctrl-C, and stops its services
-        command = ["setpriv", "--pdeathsig", "INT", "--", *command]
+        # when this process dies, in whatever way, Airflow stops as if by Ctrl-C, and stops its services; not
+        # by the signal of Ctrl-C itself, which is ignored by whatever a script starts in the background
+        command = ["setpriv", "--pdeathsig", "TERM", "--", *command]
     began = datetime.now().astimezone()
     LOG.touch()
     LOG.chmod(0o600)  # for nobody else to read: the first start prints the password of admin
@@ -134,7 +135,7 @@ def _start_airflow(dag_id: str) -> Iterator[subprocess.Popen[bytes]]:
             time.sleep(POLL_SECONDS)
         yield service
     finally:
-        service.send_signal(signal.SIGINT)
+        service.terminate()
         try:
             service.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import stat
+import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -280,11 +283,8 @@ def test_backfill_run__keeps_airflows_output_where_nobody_else_reads_it(
     assert stat.S_IMODE(backfill_airflow.LOG.stat().st_mode) == 0o600
 
 
-@pytest.mark.parametrize("obeys", [True, False])
-def test_backfill_run__stops_the_airflow_that_it_has_started(
-    database: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, obeys: bool
-) -> None:
-    """As by Ctrl-C; and one that does not end, by force, with its services."""
+def fake_airflow(folder: Path, obeys: bool = True) -> None:
+    """A program that heeds the same signals as standalone, and none that it was started to ignore."""
     fake = f"""#!{sys.executable}
 import os, pathlib, signal, subprocess, sys, time
 
@@ -295,20 +295,46 @@ def stop(*_):
         sys.exit()
 
 service = subprocess.Popen(["sleep", "600"])
-signal.signal(signal.SIGINT, stop)
-pathlib.Path("started").write_text(f"{{service.pid}} {{os.environ['AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE']}}")
+for asked in (signal.SIGINT, signal.SIGTERM):
+    if signal.getsignal(asked) is not signal.SIG_IGN:
+        signal.signal(asked, stop)
+schedule = os.environ.get("AIRFLOW__SCHEDULER__USE_JOB_SCHEDULE")
+pathlib.Path("begun").write_text(f"{{service.pid}} {{schedule}}")
+pathlib.Path("begun").rename("started")
 while True:
     time.sleep(600)
 """
-    write_script(tmp_path / "airflow", fake)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    write_script(folder / "airflow", fake)
+
+
+@pytest.fixture
+def ignores_ctrl_c() -> Iterator[None]:
+    """As what a script starts in the background does, and all that it starts."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def start_fake(monkeypatch: pytest.MonkeyPatch, folder: Path, stop_seconds: float) -> Path:
+    """Have the fake Airflow found, and taken for healthy once it has started; the file that says so."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     backfill_airflow.LOG.parent.mkdir(parents=True, exist_ok=True)
     started = Path("started")
     for name in ("_is_healthy", "_was_read_since", "_is_airflow_alive"):
-        monkeypatch.setattr(backfill_airflow, name, lambda *_: started.exists() and started.read_text())
+        monkeypatch.setattr(backfill_airflow, name, lambda *_: started.exists())
     monkeypatch.setattr(backfill_airflow, "POLL_SECONDS", 0.05)
-    monkeypatch.setattr(backfill_airflow, "STOP_SECONDS", 30 if obeys else 0.5)
+    monkeypatch.setattr(backfill_airflow, "STOP_SECONDS", stop_seconds)
+    return started
+
+
+@pytest.mark.parametrize("obeys", [True, False])
+def test_backfill_run__stops_the_airflow_that_it_has_started(
+    database: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, obeys: bool
+) -> None:
+    """As by Ctrl-C; and one that does not end, by force, with its services."""
+    fake_airflow(tmp_path, obeys)
+    started = start_fake(monkeypatch, tmp_path, 30 if obeys else 0.5)
     with backfill_airflow._start_airflow("navaids") as airflow:
         pid, has_schedule = started.read_text().split()
         assert has_schedule == "False", "runs of the schedule would be cut off"
@@ -316,3 +342,45 @@ while True:
     assert Path("asked").exists()
     assert airflow.wait(10) == (0 if obeys else -signal.SIGKILL)
     assert has_ended(int(pid))
+
+
+def test_backfill_run__in_the_background_of_a_script_stops_its_airflow_as_well(
+    database: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ignores_ctrl_c: None
+) -> None:
+    fake_airflow(tmp_path)
+    started = start_fake(monkeypatch, tmp_path, 30)
+    with backfill_airflow._start_airflow("navaids") as airflow:
+        pid = int(started.read_text().split()[0])
+    assert airflow.wait(10) == 0, "not by force"
+    assert has_ended(pid)
+
+
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="Linux alone")
+def test_backfill_run__that_is_killed_in_the_background_of_a_script_leaves_no_airflow(
+    database: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    fake_airflow(tmp_path)
+    started = start_fake(monkeypatch, tmp_path, 30)
+    ended, commands = mock.Mock(poll=lambda: 1), list[list[str]]()
+
+    def remember(command: list[str], **_: object) -> mock.Mock:
+        commands.append(command)
+        return ended
+
+    with monkeypatch.context() as patched:
+        patched.setattr(backfill_airflow.subprocess, "Popen", remember)
+        with (
+            pytest.raises(SystemExit, match="Airflow ended while it started"),
+            backfill_airflow._start_airflow("navaids"),
+        ):
+            raise AssertionError
+    killed = f"""
+import os, pathlib, signal, subprocess, time
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+subprocess.Popen({commands[0]!r}, start_new_session=True)
+while not pathlib.Path("started").exists():
+    time.sleep(0.05)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    assert subprocess.run([sys.executable, "-c", killed], check=False).returncode == -signal.SIGKILL
+    assert has_ended(int(started.read_text().split()[0]))
