@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from epsjoin.local.progressive.checkpoint import Checkpoint
+from epsjoin.local.progressive.equal_rows import find_equal_rows
 from epsjoin.local.progressive.estimates import Estimates
 from epsjoin.local.progressive.kinds.kind import JoinCondition, SweepKind
 from epsjoin.local.progressive.kinds.sweep_areas import KindArea
@@ -23,7 +24,7 @@ from epsjoin.local.progressive.merging import merge
 from epsjoin.local.progressive.options import Options
 from epsjoin.local.progressive.plans import Plans, points_of
 from epsjoin.local.progressive.results import Found, Results
-from epsjoin.local.progressive.rows import HAS_MORE, IS_RIGHT, Met, SweepRows, concat
+from epsjoin.local.progressive.rows import HAS_MORE, IS_NULL, IS_RIGHT, Met, SweepRows, concat
 from epsjoin.local.progressive.running import RunningEstimate
 from epsjoin.local.progressive.sources import PAUSE, Source
 from epsjoin.local.progressive.spill import RunWriter, SortedRun, Spill
@@ -151,7 +152,7 @@ class Driver:
                 if self._results.gives_lonely:
                     new, without_key = leave_out(self._plans.whole, new)
                     yield from self._lonely(without_key, RUNS)
-                raw = new if raw is None else concat([raw.of_run(0), new])
+                raw = yield from self._thin(new if raw is None else concat([raw.of_run(0), new]))
                 yield from self._join_run(raw)
                 raw = self._leave(raw)
             if is_idle:
@@ -180,6 +181,27 @@ class Driver:
     def _key(self, kind: SweepKind, raw: SweepRows) -> SweepRows:
         with self._work.timed("sorting"):
             return sorted_by_key(kind, raw)
+
+    def _thin(self, raw: SweepRows) -> Generator[Found, None, SweepRows]:
+        """Of a semi or an anti join, let one of equal rows stand for all: whom it meets, they meet, too.
+
+        Of one table they are partners of one another, and have all that is asked; of two tables this holds
+        for right rows, of which nothing is asked.
+        """
+        of_kind = vars(type(self._plans.on))  # and not of what it inherits from: it may decide otherwise
+        if not (self._results.gives_rows and of_kind.get("joins_equals", False)):
+            return raw
+        may_go = (raw.flags & IS_NULL) == 0
+        if raw.values.dtype.kind == "f":
+            may_go &= ~np.isnan(raw.values).any(axis=1)
+        if self._two:
+            may_go &= raw.is_right
+        first, later = find_equal_rows(raw.values, may_go)
+        if not self._two:
+            yield from self._give(Met(raw, first, later, np.zeros(len(first))), RUNS)
+        stays = np.ones(raw.n, np.bool_)
+        stays[later] = False
+        return raw.take(stays)
 
     def _join_run(self, raw: SweepRows) -> Iterator[Found]:
         rows = self._key(self._plans.whole, raw)

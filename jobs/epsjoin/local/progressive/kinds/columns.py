@@ -39,6 +39,7 @@ class Equi(JoinKind):
     """
 
     takes_nulls = True
+    joins_equals = True
 
     def check(self, name: str, values: ArrayLike) -> Values:
         """See :class:`JoinKind`."""

@@ -123,11 +123,13 @@ class JoinCondition(ABC):
     ----------
     takes_nulls : whether rows of integers may lack one: such a row joins with nothing. Of floats NaN says so.
     takes_times : whether rows may be datetime64 or timedelta64, so that integers are none.
+    joins_equals : whether two rows of equal values, none of them null or NaN, are always a pair.
     has_ends : whether the first half of the columns is where a row begins, and the other one where it ends.
     """
 
     takes_nulls: ClassVar[bool] = False
     takes_times: ClassVar[bool] = False
+    joins_equals: ClassVar[bool] = False
     has_ends: ClassVar[bool] = False
 
     def check(self, name: str, values: ArrayLike) -> Values:

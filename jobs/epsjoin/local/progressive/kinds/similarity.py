@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,6 +53,7 @@ class Similarity(JoinCondition):
     k: int | None = None
     msl: int | None = None
     replication_budget: float = 4.0
+    joins_equals: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         Cuts(self.cuts, k=self.k, msl=self.msl, replication_budget=self.replication_budget)
