@@ -82,7 +82,7 @@ def nearest_begins(left: Floats, right: Floats, eps: float, begins: Ints, ends: 
 
     Notes
     -----
-    O(n + m + pairs). Rounded differences never fall with the distance, so the nearest ones are neighbours.
+    O(n log m + m). Rounded differences never fall with the distance, so the nearest ones are neighbours.
     """
     pairs = 0
     place = 0
@@ -96,10 +96,20 @@ def nearest_begins(left: Floats, right: Floats, eps: float, begins: Ints, ends: 
             nearest = min(nearest, abs(left[i] - right[place - 1]))
         begin = end = place
         if nearest <= eps:
-            while begin > 0 and abs(left[i] - right[begin - 1]) == nearest:
-                begin -= 1
-            while end < right.size and abs(left[i] - right[end]) == nearest:
-                end += 1
+            step = 1  # doubled while it stays in the run: many may be as near
+            while step:
+                if step <= begin and abs(left[i] - right[begin - step]) == nearest:
+                    begin -= step
+                    step *= 2
+                else:
+                    step //= 2
+            step = 1
+            while step:
+                if end + step <= right.size and abs(left[i] - right[end + step - 1]) == nearest:
+                    end += step
+                    step *= 2
+                else:
+                    step //= 2
         begins[i] = begin
         ends[i] = end
         pairs += end - begin
