@@ -127,6 +127,16 @@ def test_import__of_a_metric_loads_no_join() -> None:
     assert python(code) == "False"
 
 
+@pytest.mark.parametrize(
+    ("imports", "after"),
+    [("epsjoin", 700), ("epsjoin.__main__", 50_000), ("epsjoin.spark.job.session", 50_000)],
+    ids=["library", "commands", "jobs"],
+)
+def test_import__of_programs_alone_has_python_look_for_garbage_rarely(imports: str, after: int) -> None:
+    code = f"import gc; gc.set_threshold(700); import {imports}; print(gc.get_threshold()[0])"
+    assert python(code) == str(after)
+
+
 def test_unknown_name__is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match=r"module 'epsjoin' has no attribute 'selfjoin'"):
         epsjoin.selfjoin  # noqa: B018  # looking it up is the test

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from epsjoin.garbage import look_for_garbage_rarely
+
+look_for_garbage_rarely()
 try:
     from epsjoin.commands.cli import main
 except KeyboardInterrupt:  # the imports take a moment

@@ -6,7 +6,6 @@ for a cluster. This needs no session, because the work of a task is a function o
 
 from __future__ import annotations
 
-import gc
 import json
 import shutil
 import sys
@@ -21,6 +20,7 @@ import pyarrow as pa
 from epsjoin.contracts.sources import METRICS
 from epsjoin.contracts.trees import METRIC
 from epsjoin.digests import UNKEYED, digest_table
+from epsjoin.garbage import look_for_garbage_rarely
 from epsjoin.kernels import accelerate
 from epsjoin.kernels.arrays import Ints
 from epsjoin.kernels.join.projection import SQUARES
@@ -170,8 +170,7 @@ def copy_compiled(kept: Path, package: Path) -> int:
 
 
 if __name__ == "__main__":
-    # every 700 new objects, as by default, numba's are looked through for next to nothing: a tenth of the CPU
-    gc.set_threshold(50_000, 20, 20)
+    look_for_garbage_rarely()
     with tempfile.TemporaryDirectory() as scratch:
         print(f"kernels compiled; {warm(Path(scratch)):,} pairs")
     if accelerate._FOLDER is None:
