@@ -94,7 +94,7 @@ def why_eps_briefly(epsilon: Row) -> str:
     law = ""
     is_measured = method == "k_distance_quantile" and epsilon["n_sample"] == epsilon["n_points"]
     if epsilon["exponent"] is not None and not is_measured:
-        law = f" by the pair-count exponent {words.measure(epsilon['exponent'], digits=3)}"
+        law = f" by the pair-count exponent {words.exponent(epsilon['exponent'])}"
     return f"chosen {aims[method]}{law}"
 
 
@@ -104,11 +104,11 @@ def power_law(findings: Findings) -> list[str]:
     sentences = []
     exponent = to_number(epsilon.get("exponent"))
     if exponent is not None:
-        low, high = (words.measure(epsilon.get(f"exponent_{end}"), digits=3) for end in ("low", "high"))
+        low, high = (words.exponent(epsilon.get(f"exponent_{end}")) for end in ("low", "high"))
         first, last = (to_number(epsilon.get(f"range_{end}")) for end in ("low", "high"))
         sentences.append(
             f"On a sample of {words.count(epsilon.get('n_sample'))} points the number of pairs within r "
-            f"grows like r to the power P = {words.measure(exponent, digits=3)} "
+            f"grows like r to the power P = {words.exponent(exponent)} "
             f"(95 % interval {low} to {high}), fitted "
             f"from r = {words.measure(first, findings.unit)} to {words.measure(last, findings.unit)}, "
             f"R² = {words.measure(epsilon.get('r_squared'))}."

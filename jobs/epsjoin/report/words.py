@@ -33,8 +33,11 @@ def count(value: object) -> str:
     return f"{number:,.0f}" if abs(number) < 1e12 else _power(number, 4)
 
 
-def measure(value: object, unit: str = "", digits: int = 4) -> str:
-    """Write a measured number with its unit to ``digits`` significant digits: ``2.213 km``, ``12,350``."""
+def measure(value: object, unit: str = "", digits: int = 4, *, keeps_zeros: bool = False) -> str:
+    """Write a measured number with its unit to ``digits`` significant digits: ``2.213 km``, ``12,350``.
+
+    Zeros at its end are left out, unless it stands beside others that have as many digits.
+    """
     number = to_number(value)
     if number is None:
         return MISSING
@@ -43,17 +46,23 @@ def measure(value: object, unit: str = "", digits: int = 4) -> str:
     else:
         power = math.floor(math.log10(abs(number)))
         if -4 <= power < 9:
-            decimals = max(0, digits - 1 - power)
-            text = f"{round(number, digits - 1 - power):,.{decimals}f}"
-            text = text.rstrip("0").rstrip(".") if "." in text else text
+            rounded = round(number, digits - 1 - power)
+            power = math.floor(math.log10(abs(rounded)))  # 9.996 has become 10.0
+            text = f"{rounded:,.{max(0, digits - 1 - power)}f}"
+            text = text.rstrip("0").rstrip(".") if "." in text and not keeps_zeros else text
         else:
             text = _power(number, digits)
     return with_unit(text, unit)
 
 
 def factor(value: object) -> str:
-    """Write a local outlier factor: ``1.23``; ``∞`` next to more equal points than count as neighbours."""
-    return "∞" if value == math.inf else measure(value, digits=3)
+    """Write a local outlier factor: ``1.20``; ``∞`` next to more equal points than count as neighbours."""
+    return "∞" if value == math.inf else measure(value, digits=3, keeps_zeros=True)
+
+
+def exponent(value: object) -> str:
+    """Write an exponent or an end of its interval: ``1.70``."""
+    return measure(value, digits=3, keeps_zeros=True)
 
 
 def exact(value: object, unit: str = "") -> str:

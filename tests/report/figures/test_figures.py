@@ -121,7 +121,7 @@ def test_plots__draw_degenerate_findings_without_a_warning(example: Findings) ->
 def test_draw_pair_counts__says_eps_and_exponent_and_pairs(example: Findings) -> None:
     said = texts(charts.draw_pair_counts(example))
     assert "ε = 2.2134 km\nexpected 4,180 pairs\nfound 4,321" in said
-    assert "P = 1.43\n95 %: 1.4 to 1.46" in said
+    assert "P = 1.43\n95 %: 1.40 to 1.46" in said
 
 
 def test_draw_pair_counts__lays_the_line_through_the_fitted_points(example: Findings) -> None:

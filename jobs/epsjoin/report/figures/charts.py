@@ -140,9 +140,9 @@ def _write_law(epsilon: Row) -> list[str]:
     )
     if exponent is None:
         return []
-    lines = [f"P = {words.measure(exponent, digits=3)}"]
+    lines = [f"P = {words.exponent(exponent)}"]
     if low is not None and high is not None:
-        lines.append(f"95 %: {words.measure(low, digits=3)} to {words.measure(high, digits=3)}")
+        lines.append(f"95 %: {words.exponent(low)} to {words.exponent(high)}")
     return lines
 
 
