@@ -261,6 +261,16 @@ def test_ingest__counts_reasons_without_their_values_as_the_report_does(
     assert next(iter(shown)) == "lat: above 90"
 
 
+def test_ingest__takes_a_snapshot_with_just_as_many_bad_rows_as_are_allowed(
+    make_job: JobMaker, tmp_path: Path
+) -> None:
+    """0.29 times 100 is less than 29 in float64."""
+    job = make_job(XY, max_quarantine_share=0.29)
+    lines = [f"{i},{'?' if i < 29 else i},0,a\n" for i in range(100)]
+    (tmp_path / "snapshot.csv").write_text("id,x,y,name\n" + "".join(lines))
+    assert ingest.run(job)["rows_quarantined"] == 29
+
+
 def test_ingest__0_and_minus_0_are_one_value_of_a_key(make_job: JobMaker, tmp_path: Path) -> None:
     job = make_job(XY, max_quarantine_share=0.5)
     (tmp_path / "snapshot.csv").write_text("id,x,y,name\n1,-0.0,0,a\n1,0,0,a\n")

@@ -135,7 +135,8 @@ def _check_records(job: Job, reports: Sequence[TaskReport], *, is_new: bool) -> 
     snapshots = _snapshot_rows(facts, job.lake.source.condition)
     read, kept, quarantined, left_out = _sums(snapshots)
     limit = job.lake.source.max_quarantine_share
-    if quarantined > limit * (read - left_out):
+    share = quarantined / max(1, read - left_out)  # 0.29 times 100 is less than 29 in float64
+    if share > limit:
         beside = f", beside {left_out:,} that are left out" if left_out else ""
         where = f"Every one is in the quarantine table, run {job.run}"
         if not is_new:
@@ -143,7 +144,7 @@ def _check_records(job: Job, reports: Sequence[TaskReport], *, is_new: bool) -> 
         remedy = "mend the source, or raise max_quarantine_share in the contract"
         if quarantined == read - left_out:  # a share of all would let in nothing
             remedy = "mend the source, or what the contract says of it"
-        bad, allowed = percents(quarantined / (read - left_out), limit)
+        bad, allowed = percents(share, limit)
         raise DataRefusedError(
             f"{quarantined:,} of {read - left_out:,} rows ({bad}) are bad{beside}, "
             f"{allowed} are allowed; most often: {_commonest_kind(facts)}. {where}; {remedy}"

@@ -189,7 +189,7 @@ def find_increment(inputs: Fingerprints, params: RunParams, eps: float) -> Incre
         return f"run {base} or this one has not a digest for each point"
     changes = compare_places(was, now)
     fraction = len(changes.placed) / max(1, n)
-    if len(changes.placed) > params.increment * n:
+    if fraction > params.increment:
         share, allowed = percents(fraction, params.increment)
         return f"{share} of the points are new or moved since run {base}, {allowed} may be"
     if len(changes.placed) > rows_that_fit(params.worker_memory_mb, len(lake.source.axes)) // 2:
