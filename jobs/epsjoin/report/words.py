@@ -179,7 +179,7 @@ def differing(before: object, now: object) -> tuple[str, str]:
             if texts[0] != texts[1]:
                 return texts
     old, new = str(before), str(now)
-    if {before, now} & {None, ""} or not _look_different(old, new):
+    if before in (None, "") or now in (None, "") or not _look_different(old, new):
         old, new = (MISSING if value is None else ascii(value) for value in (before, now))
     ends = min(len(old), len(new))
     at = next((i for i in range(ends) if old[i] != new[i]), ends)

@@ -56,7 +56,8 @@ def find_centres(
     centres = {}
     for number, row in enumerate(largest):
         means = [
-            math.fsum(sums[number, axis]) / row["size"] for axis in range(3 if on_sphere else len(names))
+            math.fsum(add_exactly(sums[number, axis])) / row["size"]
+            for axis in range(3 if on_sphere else len(names))
         ]
         centres[row["cluster_id"]] = _to_degrees(source, means) if on_sphere else means
     return centres
@@ -108,6 +109,8 @@ def add_exactly(values: Sequence[float]) -> list[float]:
     terms: list[float] = []
     try:
         while rest := math.fsum([*values, *(-term for term in terms)]):
+            if math.isnan(rest):  # of sums that are beyond float64 themselves
+                return [math.nan]
             terms.append(rest)
     except OverflowError:  # no number is the mean of such
         return [math.nan]
