@@ -99,6 +99,13 @@ def test_records__a_json_object_with_a_key_twice_is_bad() -> None:
     ]
 
 
+def test_records__the_key_twice_is_found_among_a_million() -> None:
+    """To count each of them would take hours."""
+    keys = ", ".join(f'"{i}": 0' for i in range(10**6))
+    text = f'{{{keys}, "x": 0, "x": 1}}\n{{"id": 2, "x": 0}}\n'
+    assert read(text, replace(SOURCE, format="json"))[0].reason == "an object has a key twice: 'x'"
+
+
 def test_records__a_json_array_is_refused_with_what_to_do() -> None:
     source = replace(SOURCE, format="json")
     with pytest.raises(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
@@ -126,8 +127,8 @@ class _DoubleKeyError(Exception):
 def _to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _DoubleKeyError(next(key for key in keys if keys.count(key) > 1))
+        counts = Counter(key for key, _ in pairs)
+        raise _DoubleKeyError(next(key for key, n in counts.items() if n > 1))
     return found
 
 
