@@ -125,6 +125,23 @@ def test_temporal__compares_times_of_one_unit_wherever_they_come_from():
         assert gathered(list(found)) == [(0, 0)]
 
 
+@pytest.mark.parametrize("kind", [pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns")], ids=str)
+def test_progressive_join__takes_times_of_day_of_any_unit(kind):
+    batches = [
+        pa.table({"at": pa.array(at, kind)}).to_batches() for at in ([5, None, 86_399], [None, 86_399])
+    ]
+    with progressive_join(*map(iter, batches), Equi()) as found:
+        assert gathered(list(found)) == [(2, 1)]
+
+
+def test_progressive_join__refuses_a_span_of_months_and_days():
+    batch = pa.record_batch({"x": pa.array([pa.MonthDayNano([1, 2, 3])])})
+    with pytest.raises(
+        DataRefusedError, match="'x' must be of numbers or times, not month_day_nano_interval"
+    ):
+        list(progressive_join(iter([batch]), on=Equi()))
+
+
 def test_progressive_join__refuses_what_files_hold(tmp_path):
     path = tmp_path / "a.parquet"
     pq.write_table(pa.table({"x": [1.0, None], "name": ["a", "b"], "n": [1, None]}), path)

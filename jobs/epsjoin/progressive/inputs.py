@@ -203,8 +203,12 @@ def _numbers(where: str, name: str, column: Any, pa: Any) -> tuple[np.ndarray[An
     Times are int64 in their unit.
     """
     kind = column.type
-    if pa.types.is_temporal(kind):
-        column = column.cast(pa.timestamp("ns") if pa.types.is_date(kind) else kind).cast(pa.int64())
+    if pa.types.is_date(kind):
+        column = column.cast(pa.timestamp("ns")).cast(pa.int64())
+    elif pa.types.is_time32(kind):  # Arrow casts none to int64
+        column = column.cast(pa.int32())
+    elif pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
+        column = column.cast(pa.int64())
     elif not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind)):
         raise DataRefusedError(f"{where}: column {name!r} must be of numbers or times, not {kind}")
     if pa.types.is_floating(column.type):
