@@ -91,6 +91,22 @@ def test_find_snapshot__without_one_names_those_before_and_after(make_job: JobMa
         find_snapshot(job)
 
 
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("more/{date}.csv", "more does not exist below "),
+        ("all.csv/{date}.csv", "all.csv is a file, or below one$"),
+        ("all.csv/more/{date}.csv", "all.csv/more is a file, or below one$"),
+    ],
+)
+def test_find_snapshot__refuses_a_folder_that_is_none(
+    make_job: JobMaker, tmp_path: Path, path: str, why: str
+) -> None:
+    (tmp_path / "all.csv").write_text(GOOD)
+    with pytest.raises(DataRefusedError, match=f"the snapshots' folder {why}"):
+        find_snapshot(make_job(XY, path=path, interval="month"))
+
+
 def test_find_snapshot__passes_over_a_day_that_does_not_exist(make_job: JobMaker, tmp_path: Path) -> None:
     for day in ("2023-06-30", "2023-06-31"):
         (tmp_path / f"{day}.csv").write_text(GOOD)

@@ -32,8 +32,8 @@ def find_snapshot(job: Job) -> list[tuple[str, str]]:
     NothingToDoError
         No snapshot is dated within the interval.
     DataRefusedError
-        The folder of the snapshots does not exist, or the snapshot has no file, or has a folder in it, or a
-        link that leads nowhere.
+        The folder of the snapshots does not exist or is none; or the snapshot has no file, or has a folder in
+        it, or a link that leads nowhere.
     ArgumentError
         The run's date is not the first day of an interval.
     EpsjoinError
@@ -58,6 +58,8 @@ def find_snapshot(job: Job) -> list[tuple[str, str]]:
     except FileNotFoundError as error:
         where = "" if is_uri or folder.startswith("/") else f" below {job.project}"
         raise DataRefusedError(f"the snapshots' folder {folder} does not exist{where}") from error
+    except NotADirectoryError as error:
+        raise DataRefusedError(f"the snapshots' folder {folder} is a file, or below one") from error
     except PermissionError as error:
         raise unreadable(f"the snapshots' folder {folder}", error) from error
     dated = sorted(
