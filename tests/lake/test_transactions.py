@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from unittest import mock
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, Field, Schema, write_deltalake
 
@@ -79,6 +81,36 @@ def test_commit__that_others_forestall_again_and_again_does_not_say_that_its_sli
         TableError, match="^other jobs committed to .*/pairs 1 times while .*; run merge_join"
     ):
         slices.write_slice(slow, Slice("pairs", RUN), pairs((1, 3, 0.5)))
+
+
+def test_messages__about_pairs_of_documents_name_the_job_that_writes_them(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lake = replace(lake, source=replace(lake.source, tree="doc"))
+    where, again = Slice("pairs", RUN), "run refine again"
+    slow = delta_log.pin_versions(lake, "refine")
+    for run in (RUN, "2023-05-01"):
+        slices.write_slice(lake, Slice("pairs", run), pairs((1, 2, 0.5)))
+    with pytest.raises(TableError, match=f"another job changed pairs .* {again} when"):
+        slices.write_slice(slow, where, pairs((1, 3, 0.5)))
+    with monkeypatch.context() as forestalled:
+        slow = delta_log.pin_versions(lake, "refine")
+        slices.write_slice(lake, Slice("pairs", "2023-05-01"), pairs((7, 8, 0.5)))
+        forestalled.setattr(transactions, "MAX_TRIES", 1)
+        with pytest.raises(TableError, match=f"other jobs committed to .*; {again}$"):
+            slices.write_slice(slow, where, pairs((1, 3, 0.5)))
+    with monkeypatch.context() as full:
+        full.setattr(pq, "write_table", mock.Mock(side_effect=OSError(28, "No space left on device")))
+        full.setattr(pq.ParquetWriter, "write_table", pq.write_table)
+        for rows in (pairs(), pairs((1, 3, 0.5))):
+            with pytest.raises(TableError, match=f"No space left .* {again}$"):
+                slices.write_slice(lake, where, rows)
+    monkeypatch.setattr(Lake, "checks", lambda *_: {"far__0123abcd": "distance >= 1"})
+    delta_log.pin_versions(lake, "refine")
+    assert capsys.readouterr().out.endswith("when refine has made them again\n")
+    DeltaTable(lake.location("pairs")).alter.set_table_properties({"delta.appendOnly": "true"})
+    with pytest.raises(UnfitTableError, match=f"set it to false, then {again}$"):
+        delta_log.pin_versions(lake, "refine")
 
 
 def test_replace_table__refuses_a_table_of_other_columns_that_was_made_meanwhile(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from contextlib import suppress
 from dataclasses import replace
 
@@ -59,8 +58,8 @@ def pin_versions(lake: Lake, job: str) -> Lake:
         if log is None:  # it will begin with an empty version, and one more for its constraints
             versions[table] = min(1, len(lake.checks(table)))
         else:
-            refuse_append_only(log, table)
-            with translate_write_errors(table, lake.location(table)):
+            refuse_append_only(log, table, lake.source.chain)
+            with translate_write_errors(table, lake.location(table), lake.source.chain):
                 log, broken = _sync_contract(log, lake, table)
             versions[table] = log.version()
             unmet |= broken
@@ -134,23 +133,17 @@ def _sync_contract(opened: DeltaTable, lake: Lake, table: str) -> tuple[DeltaTab
             )
         with suppress(CommitFailedError):  # another job adds them at this moment
             log.alter.add_columns(list(Schema.from_arrow(pa.schema(new)).fields))
-    return _sync_constraints(log, table, lake.checks(table), lake.unmet)
+    return _sync_constraints(log, lake, table)
 
 
-def _sync_constraints(
-    opened: DeltaTable, table: str, checks: Mapping[str, str], unmet: AbstractSet[str]
-) -> tuple[DeltaTable, set[str]]:
+def _sync_constraints(opened: DeltaTable, lake: Lake, table: str) -> tuple[DeltaTable, set[str]]:
     """Make the constraints in a table's log those of its contract; foreign constraints stay.
 
     What rows in the table break is left out, until a job finds that they have been made again: it would keep
-    the job from making them.
+    the job from making them. What is known to be broken, ``lake.unmet``, is not tried.
 
     A log that has them already is not changed. If two jobs change them at the same time, one is refused and
     tries again. A job that began under another contract has its commit refused; Airflow runs it again.
-
-    Parameters
-    ----------
-    unmet : names of constraints that are known to be broken, and are not tried.
 
     Returns
     -------
@@ -163,7 +156,7 @@ def _sync_constraints(
     the first rows. When constraints change, deltalake checks all rows of the table once; and once in each
     job as long as some break them.
     """
-    unmet = set(unmet)
+    checks, unmet = lake.checks(table), set(lake.unmet)
     for log in newest(opened, table):
         known = log.metadata().configuration
         present = {name.removeprefix(CHECK) for name in known if name.startswith(CHECK)}
@@ -181,7 +174,7 @@ def _sync_constraints(
         except DeltaError as error:
             broken = set[str]()
             with suppress(DeltaError):  # if it cannot be read, that is the error
-                broken.update(_broken(log, table, missing))
+                broken.update(_broken(log, lake, table, missing))
             if not broken:
                 raise TableError(
                     f"{table}: the conditions of its contract cannot be put into its log "
@@ -191,7 +184,7 @@ def _sync_constraints(
     return log, unmet
 
 
-def _broken(log: DeltaTable, table: str, checks: Mapping[str, str]) -> Iterator[str]:
+def _broken(log: DeltaTable, lake: Lake, table: str, checks: Mapping[str, str]) -> Iterator[str]:
     """Find constraints that rows of a table break, and say which runs have such rows."""
     engine = QueryBuilder().register("t", log)
     for name, check in checks.items():
@@ -202,7 +195,7 @@ def _broken(log: DeltaTable, table: str, checks: Mapping[str, str]) -> Iterator[
             shown = ", ".join(runs[:3]) + (f" and {len(runs) - 3} more" if len(runs) > 3 else "")
             say(
                 f"{table}: rows of {shown} break the contract as it is now, which wants {check}; the log "
-                f"will have this condition when {writer_of(table)} has made them again"
+                f"will have this condition when {writer_of(table, lake.source.chain)} has made them again"
             )
             yield name
 

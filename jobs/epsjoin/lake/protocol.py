@@ -88,8 +88,12 @@ def _features(log: DeltaTable) -> set[str]:
     return later.union(protocol.reader_features or ())
 
 
-def refuse_append_only(log: DeltaTable, table: str) -> None:
+def refuse_append_only(log: DeltaTable, table: str, chain: str) -> None:
     """Refuse to write a table whose rows nobody may remove.
+
+    Parameters
+    ----------
+    chain : that of the data set, which decides what job writes the table.
 
     Raises
     ------
@@ -99,7 +103,7 @@ def refuse_append_only(log: DeltaTable, table: str) -> None:
     if log.metadata().configuration.get(_APPEND_ONLY, "false").lower() == "true":
         raise UnfitTableError(
             f"{table}: its property delta.appendOnly lets nobody replace a slice; "
-            f"set it to false, then {run_again(table)}"
+            f"set it to false, then {run_again(table, chain)}"
         )
 
 

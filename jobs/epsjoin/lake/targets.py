@@ -56,6 +56,7 @@ class Target:
     fingerprint : what the names of the files begin with.
     constraints : the conditions that every row must satisfy.
     compression : the codec of the files' pages.
+    chain : that of the data set, which decides what job writes the table.
     writer : random word in the names of all its files, which tells them from those of other runs.
     """
 
@@ -67,6 +68,7 @@ class Target:
     fingerprint: str = ""
     constraints: tuple[Constraint, ...] = ()
     compression: str = "zstd"
+    chain: str = "join"
     writer: str = field(default_factory=lambda: uuid.uuid4().hex[:16], compare=False)
 
     def write(
@@ -104,7 +106,7 @@ class Target:
         try:
             for group in _group_rows(self._conform(batch, inner) for batch in batches if batch.num_rows):
                 self._check(group, values)
-                with translate_write_errors(self.table, place), phase("write"):
+                with translate_write_errors(self.table, place, self.chain), phase("write"):
                     if writer is None:
                         filesystem.create_dir(f"{root}/{folder}", recursive=True)
                         encodings, codecs = self._encode(group)
@@ -121,7 +123,7 @@ class Target:
                 rows += group.num_rows
             if writer is None:
                 return None
-            with translate_write_errors(self.table, place), phase("write"):
+            with translate_write_errors(self.table, place, self.chain), phase("write"):
                 writer.close()
                 size = filesystem.get_file_info(f"{root}/{path}").size
         except BaseException:
@@ -236,18 +238,24 @@ def target_of(lake: Lake, where: Slice) -> Target:
         where.fingerprint,
         constraints_of(contract),
         "none" if where.table in UNCOMPRESSED else "zstd",
+        lake.source.chain,
     )
 
 
 @contextmanager
-def translate_write_errors(table: str, place: str) -> Iterator[None]:
-    """Turn an error of the file system while a file or log is written into a TableError."""
+def translate_write_errors(table: str, place: str, chain: str = "join") -> Iterator[None]:
+    """Turn an error of the file system while a file or log is written into a TableError.
+
+    Parameters
+    ----------
+    chain : that of the data set, see :class:`Target`.
+    """
     try:
         yield
     except OSError as error:
         raise TableError(
             f"{place} cannot be written ({to_one_line(error)}); the table is as it was; "
-            f"make room or mend what is wrong, then {run_again(table)}"
+            f"make room or mend what is wrong, then {run_again(table, chain)}"
         ) from error
 
 
@@ -266,10 +274,12 @@ def scratch_folder(into: Target, schema: pa.Schema, *partitioned: str) -> Iterat
     """
     location = f"{into.location}/scratch-{uuid.uuid4().hex}"
     filesystem, root = filesystem_of(location)
-    with translate_write_errors(into.table, location):
+    with translate_write_errors(into.table, location, into.chain):
         filesystem.create_dir(root, recursive=True)
     try:
-        yield Target(into.table, location, schema, partitioned, into.partition, compression="none")
+        yield Target(
+            into.table, location, schema, partitioned, into.partition, compression="none", chain=into.chain
+        )
     finally:
         with suppress(OSError):
             filesystem.delete_dir(root)
@@ -339,7 +349,7 @@ def write_empty_file(into: Target) -> File:
     filesystem, root = filesystem_of(into.location)
     path = f"{folder}{into.new_name(0)}"
     try:
-        with translate_write_errors(into.table, f"{into.location}/{path}"):
+        with translate_write_errors(into.table, f"{into.location}/{path}", into.chain):
             filesystem.create_dir(f"{root}/{folder}", recursive=True)
             pq.write_table(into.inner_schema.empty_table(), f"{root}/{path}", filesystem=filesystem)
             size = filesystem.get_file_info(f"{root}/{path}").size

@@ -56,7 +56,7 @@ def commit(lake: Lake, replaced: Mapping[Slice, Sequence[File]]) -> None:
     """
     table = next(iter(replaced)).table
     into = {where: target_of(lake, where) for where in replaced}
-    with translate_write_errors(table, lake.location(table)), phase("commit"):
+    with translate_write_errors(table, lake.location(table), lake.source.chain), phase("commit"):
         log = open_or_create(lake, table)
         if table in lake.versions:
             log.load_as_version(lake.versions[table])
@@ -176,11 +176,11 @@ def replace_slices(
     else:
         raise TableError(
             f"other jobs committed to {into.location} {MAX_TRIES} times while this one tried to "
-            f"({to_one_line(refusal)}); {run_again(into.table)}"
+            f"({to_one_line(refusal)}); {run_again(into.table, into.chain)}"
         ) from refusal
     runs = ", ".join(dict.fromkeys(each["run"] for each in replaced))
     what = f"{into.table} of run {runs}" if runs else into.location
-    writer = replaced[0].get("job", writer_of(into.table)) if replaced else into.table
+    writer = replaced[0].get("job", writer_of(into.table, into.chain)) if replaced else into.table
     raise TableError(
         f"another job changed {what} while this one ran, so nothing was written to it "
         f"({to_one_line(refusal)}); run {writer} again when that one has ended"
