@@ -69,7 +69,7 @@ def split_records(
     """
     csv.field_size_limit(bounds.MAX_LINE)
     reader = csv.reader(_bounded_records(lines, name, taken), delimiter=source.delimiter, strict=True)
-    places = [columns.names.index(column.in_file) for column in source.columns]
+    places = columns.places(source)
     while True:
         problem = None
         try:

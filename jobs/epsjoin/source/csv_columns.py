@@ -79,7 +79,7 @@ def read_csv_blocks(
         yield split_records(lines, [], name, source, columns)
         return
     lines.close()  # the rest of its block is given back
-    typing = _Typing(source, columns.names)
+    typing = _Typing(source, columns)
     while True:
         data = blocks.take()
         layout = None if blocks.has_only_lines else _lay_out(data, blocks.line, delimiter)
@@ -201,11 +201,11 @@ def _lay_out(data: bytes, line: int, delimiter: str) -> _Layout | None:
 class _Typing:
     """The columns of a file's contract, and how pyarrow is to read and to type them."""
 
-    def __init__(self, source: SourceContract, names: list[str]) -> None:
+    def __init__(self, source: SourceContract, columns: FoundColumns) -> None:
         self._source = source
-        self._n_columns = len(names)
-        self._places = [str(names.index(column.in_file)) for column in source.columns]
-        column_names = [str(i) for i in range(len(names))]
+        self._n_columns = len(columns.names)
+        self._places = [str(place) for place in columns.places(source)]
+        column_names = [str(i) for i in range(self._n_columns)]
         self._in_cache, self._at_once = (
             pcsv.ReadOptions(use_threads=False, block_size=size, column_names=column_names)
             for size in (_IN_CACHE, 1 << 30)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -65,6 +66,7 @@ class FoundColumns:
     def __init__(self, file: str) -> None:
         self.names: list[str] = []
         self._file = file
+        self._n_characters = 0
 
     def add(self, names: Iterable[str]) -> None:
         """Add names of columns.
@@ -74,8 +76,10 @@ class FoundColumns:
         DataRefusedError
             All names together are longer than ``MAX_NAMES``.
         """
+        n = len(self.names)
         self.names += names
-        if sum(map(len, self.names)) + len(self.names) > bounds.MAX_NAMES:
+        self._n_characters += sum(len(name) + 1 for name in self.names[n:])
+        if self._n_characters > bounds.MAX_NAMES:
             raise DataRefusedError(
                 f"{self._file}: the names of its columns have more than {bounds.MAX_NAMES:,} characters "
                 "together"
@@ -111,7 +115,8 @@ class FoundColumns:
         DataRefusedError
             A column is missing or occurs more than once.
         """
-        missing = [name for name in dict.fromkeys(wanted) if name not in self.names]
+        counts = Counter(self.names)
+        missing = [name for name in dict.fromkeys(wanted) if name not in counts]
         if missing:
             are_optional = all(name in optional for name in missing)
             advice = "; one that is not required must be there, too, and may be empty" if are_optional else ""
@@ -124,5 +129,10 @@ class FoundColumns:
                 f"the file has {', '.join(self.names) or 'none'}{self._remedy(missing, header) or advice}"
             )
         for name in wanted:
-            if self.names.count(name) > 1:
+            if counts[name] > 1:
                 raise DataRefusedError(f"{self._file}: column {name!r} occurs more than once in the header")
+
+    def places(self, source: SourceContract) -> list[int]:
+        """Where the columns of the contract are among those of a file that has each once."""
+        place_of = {name: place for place, name in enumerate(self.names)}
+        return [place_of[column.in_file] for column in source.columns]

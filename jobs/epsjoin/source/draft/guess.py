@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -76,7 +77,7 @@ def guess_file(file: Path, format_: str, delimiter: str | None) -> FileGuess:
 
 def _look(file: Path, source: SourceContract) -> FileGuess:
     names = _names_of(file, source)
-    once = [name for name in dict.fromkeys(names) if names.count(name) == 1]
+    once = [name for name, n in Counter(names).items() if n == 1]
     columns = tuple(Column(name, "string") for name in once)
     is_text = source.format == "csv"
     seen = {name: ColumnValues(is_text) for name in once}
