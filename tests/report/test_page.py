@@ -333,10 +333,11 @@ def test_page__compares_values_over_the_last_runs(example: Findings) -> None:
         n_new=1,
         n_gone=1,
     )
+    second = dataclasses.replace(kinds, column="use", n_runs=2, n_values=1, new=[], n_new=0)
     alone = dataclasses.replace(
-        kinds, column="country", n_runs=1, new=[], gone=[], moved=[], n_new=0, n_gone=0
+        kinds, column="country", n_runs=1, n_values=1, new=[], gone=[], moved=[], n_new=0, n_gone=0
     )
-    words = Reader(page.render(dataclasses.replace(example, values=[kinds, alone]))).words
+    words = Reader(page.render(dataclasses.replace(example, values=[kinds, second, alone]))).words
     assert "Values of type over 12 intervals" in words
     assert (
         "1 is in none of the 2 earlier runs of the window, 1 left it with the interval before its first"
@@ -344,7 +345,8 @@ def test_page__compares_values_over_the_last_runs(example: Findings) -> None:
     )
     assert all(each in words for each in ("<b>TACAN</b>", "LORAN", "25 %", "50 %"))
     assert "fraction moved most points fraction fraction before" in words
-    assert "no earlier run of the window has any to compare them with" in words
+    assert "1 value in this run. 0 are not in the one earlier run of the window, 1 left" in words
+    assert "1 value; no earlier run of the window has any to compare with" in words
 
 
 def test_page__names_the_files_without_a_record(mapless: Findings) -> None:
