@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -355,6 +356,15 @@ def test_draft__of_parquet_leaves_out_what_no_contract_can_type(tmp_path: Path) 
     }
     assert "# - list is left out: a list can only be the coordinates, which are other columns" in text
     assert reasons(file, source) == []
+
+
+def test_draft__of_parquet_says_that_too_many_numbers_are_not_finite(tmp_path: Path) -> None:
+    values = {"x": [1.5, 2.5, 3.5], "y": [1.5, math.inf, math.nan], "z": [1.5, math.inf, -math.inf]}
+    file = tmp_path / "t.parquet"
+    pq.write_table(pa.table(values), file)
+    text = draft(file, "mine")
+    assert "'y' is left out: 1 of its 2 values is not finite, such as 'inf'; at most 1% may be" in text
+    assert "'z' is left out: 2 of its 3 values are not finite, such as 'inf'; at most 1% may be" in text
 
 
 def test_draft__says_of_a_compressed_file_what_its_name_must_be(tmp_path: Path) -> None:

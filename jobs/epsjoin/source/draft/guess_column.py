@@ -218,6 +218,11 @@ class ColumnValues:
                 guess.unusable = (
                     f"its whole numbers take more than 64 bits, such as {code}; store them as texts"
                 )
+            if (n := kinds["not finite"]) and set(kinds) <= {*_NUMERIC, "nan", "not finite"}:
+                guess.unusable = (
+                    f"{n:,} of its {self._n_values:,} values {'is' if n == 1 else 'are'} not finite, such as "
+                    f"{self._examples['not finite']!r}; at most {MAX_ODD:.0%} may be"
+                )
         elif set(kinds) <= {"integer", "marker", "blank", *_CODES}:
             guess.code = code.strip()
         if kinds["string"] == self._n_values > 0:
