@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import hashlib
 import io
+import lzma
 
+import pyarrow as pa
 import pytest
 
+from epsjoin.errors import DataRefusedError
 from epsjoin.source import bounds
 from epsjoin.source.bounds import BUFFER, DigestedStream, LimitedStream, open_lines, open_pieces
 
@@ -48,6 +52,28 @@ def test_open_pieces__are_of_one_size_however_little_is_read_at_a_time(
     assert b"".join(found) == content
     assert {len(piece) for piece in found[:-1]} == {64}
     assert pieces.take() == b"", "the end stays the end"
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (bz2.compress(b"id,x\n1,0\n", 1), "compressed by bzip2: unpack it, or compress it by gzip"),
+        (bz2.compress(b"id,x\n1,0\n"), "compressed by bzip2: unpack it, or compress it by gzip"),
+        (lzma.compress(b"id,x\n1,0\n"), "compressed by xz: unpack it"),
+        (pa.compress(b"id,x\n1,0\n", "zstd", asbytes=True), "compressed by zstd: unpack it"),
+        (pa.compress(b"id,x\n1,0\n", "lz4", asbytes=True), "compressed by lz4: unpack it"),
+        (b"7z\xbc\xaf\x27\x1c\0\x04", "a 7z archive: store what is in it"),
+        (b"ARROW1\0\0\xff\xff\xff\xff", "an Arrow or Feather file: store its table"),
+        (b"Obj\x01\x04", "an Avro file: store its records"),
+    ],
+)
+def test_open_lines__says_what_a_file_is_that_is_no_text(data: bytes, words: str) -> None:
+    with pytest.raises(DataRefusedError, match=rf"^a\.csv: the file is {words}"):
+        open_lines(io.BytesIO(data), "a.csv").readline()
+
+
+def test_open_lines__takes_a_text_that_only_begins_as_a_packed_file_does() -> None:
+    assert open_lines(io.BytesIO(b"BZh9,7z\n"), "a.csv").readline() == b"BZh9,7z\n"
 
 
 def test_limited_stream__ends_where_it_is_told_to() -> None:

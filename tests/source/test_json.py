@@ -13,6 +13,7 @@ import pytest
 from epsjoin.contracts.odcs import Column
 from epsjoin.errors import DataRefusedError
 from epsjoin.source.records import open_records
+from tests.source.both_ways import compare
 from tests.source.tiny_source import SOURCE, read, typed
 
 
@@ -85,6 +86,45 @@ def test_records__refuses_a_json_file_that_ends_within_a_record() -> None:
     with pytest.raises(DataRefusedError, match=r"line 2: the file ends within this record \(not JSON: "):
         read(text, source)
     assert [record.reason is None for record in read(text + "\n", source)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        *('{"id": 2, ', '{"id": 2, "x": ', '{"id": 2, "y": {"a": 1}', '{"id": 2, "y": "{a}'),
+        *('{"id": 2, "y": "é}', "{"),
+    ],
+)
+def test_records__a_json_file_is_cut_off_behind_a_blank_or_an_inner_brace_too(end: str) -> None:
+    source = replace(SOURCE, format="json")
+    text = '{"id": 1, "x": 0}\n' + end
+    assert compare(text.encode(), source, "a.jsonl").sentence == (
+        f"a.jsonl: line 2: the file ends within this record ({read(text + chr(10), source)[1].reason}); it "
+        "seems to be cut off"
+    )
+
+
+@pytest.mark.parametrize(
+    "end", ['{"id": 2, "x": q}', '{"id": 2, "x": 0}}', '{"id": 2, "x": 01} ', '"{"', "{}x}"]
+)
+def test_records__a_last_json_object_that_ends_is_not_cut_off(end: str) -> None:
+    source = replace(SOURCE, format="json")
+    found = compare(b'{"id": 1, "x": 0}\n' + end.encode(), source, "a.jsonl")
+    assert (found.sentence, [line for line, _, _ in found.refused]) == (None, [2])
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_records__says_that_json_lines_have_another_encoding(encoding: str, mark: str) -> None:
+    data = (mark + '{"id": 1, "x": 0}\n{"id": 2, "x": 0}\n').encode(encoding)
+    found = compare(data, replace(SOURCE, format="json"), "a.jsonl")
+    assert found.sentence == "a.jsonl: line 1: it seems to be UTF-16 or UTF-32: store it as UTF-8"
+    assert found.refused == []
+
+
+def test_records__a_message_of_the_json_reader_says_at_once() -> None:
+    (record,) = read('{"id": 1, "x": "a}\n', replace(SOURCE, format="json"))
+    assert record.reason == "not JSON: 'Unterminated string starting at column 16'"
 
 
 def test_records__a_json_object_with_a_key_twice_is_bad() -> None:

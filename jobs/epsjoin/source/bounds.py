@@ -43,8 +43,17 @@ A longer line is measured exactly.
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 """What a file of lines may begin with; it is no part of the first line."""
 
+_UNPACK = "unpack it, or compress it by gzip and let its name end in .gz"
+
 _SIGNATURES = {
     b"\x1f\x8b\x08": "is compressed by gzip: its name must end in .gz",
+    **{b"BZh%d1AY&SY" % level: f"is compressed by bzip2: {_UNPACK}" for level in range(1, 10)},
+    b"\xfd7zXZ\x00": f"is compressed by xz: {_UNPACK}",
+    b"\x28\xb5\x2f\xfd": f"is compressed by zstd: {_UNPACK}",
+    b"\x04\x22\x4d\x18": f"is compressed by lz4: {_UNPACK}",
+    b"7z\xbc\xaf\x27\x1c": "is a 7z archive: store what is in it as CSV or JSON lines",
+    b"ARROW1\x00\x00": "is an Arrow or Feather file: store its table as Parquet or CSV",
+    b"Obj\x01": "is an Avro file: store its records as JSON lines or Parquet",
     b"PK\x03\x04": "is a zip archive or a workbook: store what is in it as CSV or JSON lines",
     b"PAR1\x15": "is a Parquet file: its name must end in .parquet, its format in the contract be parquet",
 }

@@ -12,8 +12,11 @@ from epsjoin.errors import DataRefusedError
 from epsjoin.source.bounds import BYTE_ORDER_MARK, open_lines
 from epsjoin.source.lists import Splitter
 from epsjoin.source.reasons import NOT_UTF_8, refusal
-from epsjoin.source.untyped import FoundColumns, UntypedRecord
+from epsjoin.source.untyped import OTHER_ENCODING, FoundColumns, UntypedRecord
 from epsjoin.source.values import Underflow, is_underflow
+
+_OTHER_ENCODINGS = (b"\xff\xfe", b"\xfe\xff", b"\0\0\xfe\xff", b"{\0", b"\0{", b"\0\0\0{")
+"""How objects in UTF-16 or UTF-32 begin, with a byte-order mark or without."""
 
 
 def read_json(
@@ -78,20 +81,25 @@ class Objects:
         for number, line in lines:
             if not line.strip():
                 continue
-            if self._is_start and not self.n_records and line.lstrip(b" \t").startswith(b"["):
-                raise DataRefusedError(
-                    f"{self._name}: line {number}: an array begins here; each line must be one object, as "
-                    "'jq -c .[]' writes them"
-                )
+            if self._is_start and not self.n_records:
+                self._check_begin(number, line)
             self.n_records += 1
             yield self._read_one(number, line)
+
+    def _check_begin(self, number: int, line: bytes) -> None:
+        if line.startswith(_OTHER_ENCODINGS):
+            raise DataRefusedError(f"{self._name}: line {number}: {OTHER_ENCODING}")
+        if line.lstrip(b" \t").startswith(b"["):
+            raise DataRefusedError(
+                f"{self._name}: line {number}: an array begins here; each line must be one object, as "
+                "'jq -c .[]' writes them"
+            )
 
     def _read_one(self, number: int, line: bytes) -> UntypedRecord:
         raw = line.decode("utf-8", "backslashreplace").rstrip("\r\n")
         body, problem = _parse_object(line)
         if body is None:
-            begins, ends = line.lstrip().startswith(b"{"), line.endswith((b"}", b" ", b"\n", b"\r"))
-            if begins and not ends:
+            if _is_cut_off(line):
                 raise DataRefusedError(
                     f"{self._name}: line {number}: the file ends within this record ({problem}); it seems to "
                     "be cut off"
@@ -137,13 +145,33 @@ def _to_float(text: str) -> float:
     return Underflow(text) if is_underflow(value, text) else value
 
 
+def _is_cut_off(line: bytes) -> bool:
+    """Whether a line that is not JSON begins an object that goes on where the file ends.
+
+    It may end with a brace, of an object or a text within it.
+    """
+    text = line.strip().decode(errors="replace")
+    if line.endswith((b"\n", b"\r")) or not text.startswith("{"):
+        return False
+    if not text.endswith("}"):
+        return True
+    try:
+        json.loads(text)
+    except json.JSONDecodeError as error:
+        return error.pos == len(text) or error.msg.startswith("Unterminated string")
+    except (RecursionError, ValueError):
+        pass  # as the reason says
+    return False
+
+
 def _parse_object(line: bytes) -> tuple[dict[str, Any] | None, str | None]:
     try:
         body = json.loads(line.decode().rstrip("\r\n"), parse_float=_to_float, object_pairs_hook=_to_object)
     except UnicodeDecodeError:
         return None, refusal(NOT_UTF_8)
     except json.JSONDecodeError as error:
-        return None, refusal("not JSON", f"{error.msg} at column {error.colno}")
+        # the word stands at the end of some of Python's messages
+        return None, refusal("not JSON", f"{error.msg.removesuffix(' at')} at column {error.colno}")
     except _DoubleKeyError as error:
         return None, refusal("an object has a key twice", error)
     except RecursionError:
