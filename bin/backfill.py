@@ -226,8 +226,11 @@ def _describe(run: DagRun) -> str:
         return f"failed in {', '.join(broken)}"
     if run.state == "failed":
         return "failed, though none of its tasks did: cancelled, or marked as failed"
-    if states.get("ingest") == "skipped":
+    # of two data sets that are matched, each has a task
+    if any(state == "skipped" and task.startswith("ingest") for task, state in states.items()):
         return SKIPPED
+    if states.get("approve_epsilon") == "success" and states.get("replicate") == "skipped":
+        return "ended before the join: its eps was rejected"
     seconds = (run.end_date - run.start_date).total_seconds() if run.end_date and run.start_date else 0
     return f"done in {seconds:.0f} s"
 

@@ -129,6 +129,27 @@ def test_backfill_run__says_what_keeps_its_runs_waiting(
     ]
 
 
+@pytest.mark.parametrize(
+    ("skipped", "told"),
+    [
+        (["ingest", "quality_input", "match", "report"], backfill.SKIPPED),
+        (["ingest_iscgem", "quality_input_iscgem", "match", "report"], backfill.SKIPPED),
+        (["replicate", "merge_join", "report"], "ended before the join: its eps was rejected"),
+        ([], "done in 7 s"),
+    ],
+)
+def test_describe__says_done_only_of_a_run_that_has_done_all(skipped: list[str], told: str) -> None:
+    tasks = {"ingest", "ingest_iscgem", "approve_epsilon", "replicate", "report", *skipped}
+    states = {task: "skipped" if task in skipped else "success" for task in tasks}
+    run = SimpleNamespace(
+        state="success",
+        start_date=utcnow(),
+        end_date=utcnow() + duration(seconds=7),
+        get_task_instances=lambda: [SimpleNamespace(task_id=task, state=states[task]) for task in states],
+    )
+    assert backfill._describe(run) == told
+
+
 def test_find_reasons__of_a_failed_task_has_the_sentence_of_its_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
