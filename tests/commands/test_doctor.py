@@ -145,6 +145,7 @@ def test_doctor__reads_the_conditions_of_a_lock_file(
     for name, version in installed.items():
         folder = f"project/.venv/lib/python3.12/site-packages/{name}-{version}.dist-info"
         (tmp_path / folder).mkdir(parents=True)
+    put_script(tmp_path / "project/.venv/bin/python", "")
     found = next(there.check_environments())
     assert found.is_well == finding[0]
     assert finding[1] in found.text
@@ -154,6 +155,40 @@ def test_doctor__reads_the_conditions_of_a_lock_file(
     assert next(there.check_environments()).text == "missing; run make setup"
     monkeypatch.setenv("SPARK_JOB_VENV", str(tmp_path / "elsewhere"))
     assert next(there.check_environments()).text == found.text
+
+
+def test_doctor__says_that_the_python_of_an_environment_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after an upgrade of the system: its packages are all there still, and make finds nothing to do."""
+    there = load_doctor(tmp_path, monkeypatch)
+    (tmp_path / "project/requirements").mkdir()
+    for name in ("jobs", "airflow"):
+        (tmp_path / f"project/requirements/{name}.txt").write_text("one==1.0 \\\n    --hash=sha256:00\n")
+    (tmp_path / "project/.venv/lib/python3.12/site-packages/one-1.0.dist-info").mkdir(parents=True)
+    python = tmp_path / "project/.venv/bin/python"
+    put_script(python, "")
+    assert next(there.check_environments()) == (".venv", True, "1 packages as in jobs.txt")
+    python.unlink()
+    python.symlink_to("/nowhere/python3.12")
+    found = next(there.check_environments())
+    assert (found.is_well, found.text[-42:]) == (False, "run; delete this folder and run make setup")
+
+
+def test_doctor__says_that_the_file_of_settings_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = load_doctor(tmp_path, monkeypatch)
+    shutil.copytree(PROJECT / "requirements", tmp_path / "project/requirements")
+    assert [each for each in there.check_environments() if each.what == "EPSJOIN_CONF"] == []
+    monkeypatch.setenv("EPSJOIN_CONF", f"{tmp_path}/mine.conf")
+    found = list(there.check_environments())[-1]
+    assert (found.is_well, found.text) == (
+        False,
+        f"it names {tmp_path}/mine.conf, which is no file; correct or unset it",
+    )
+    (tmp_path / "mine.conf").touch()
+    assert list(there.check_environments())[-1].is_well
 
 
 def test_doctor__is_content_with_the_environment_that_runs_it() -> None:
@@ -168,7 +203,8 @@ def load_doctor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     project = tmp_path / "project"
     shutil.copytree(DOCTOR.parents[3] / "conf", project / "conf")
     monkeypatch.setattr(doctor, "PROJECT", project)
-    for name in (doctor.CONNECTION, "AIRFLOW_VENV", "SPARK_JOB_VENV", "EPSJOIN_PROFILE", "EPSJOIN_LAKE"):
+    names = "AIRFLOW_VENV", "SPARK_JOB_VENV", "EPSJOIN_PROFILE", "EPSJOIN_LAKE", "EPSJOIN_CONF"
+    for name in (doctor.CONNECTION, *names):
         monkeypatch.delenv(name, raising=False)
     return doctor
 
@@ -275,6 +311,38 @@ def test_doctor__says_that_disk_memory_and_open_files_are_short(
     monkeypatch.setenv("EPSJOIN_PROFILE", "huge")
     (memory,) = (finding for finding in there.check_resources("/") if finding.what == "memory")
     assert "EPSJOIN_PROFILE must be small or large, not 'huge'" in memory.text
+
+
+def test_doctor__says_that_spark_has_no_folder_to_write_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = load_doctor(tmp_path, monkeypatch)
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/file/below")
+    (found,) = (each for each in there.check_resources("/") if each.what == "disk of Spark")
+    assert (found.is_well, found.text) == (
+        False,
+        f"temporary files cannot be written to {tmp_path}/file/below; "
+        "set SPARK_LOCAL_DIRS to a folder for them",
+    )
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/file,{tmp_path}/not/yet")  # one is enough
+    (found,) = (each for each in there.check_resources("/") if each.what == "disk of Spark")
+    assert found.is_well
+    assert found.text.endswith(f" GB free at {tmp_path}/not/yet")
+    monkeypatch.delenv("SPARK_LOCAL_DIRS")
+    monkeypatch.setenv("TMPDIR", f"{tmp_path}/file")  # Python would take another one, jobs do not
+    assert not next(each for each in there.check_resources("/") if each.what == "disk of Spark").is_well
+
+
+def test_doctor__reads_empty_variables_as_jobs_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = load_doctor(tmp_path, monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    put_script(tmp_path / "bin/airflow", "")  # not that of the project
+    for name in ("AIRFLOW_VENV", "SPARK_JOB_VENV"):
+        monkeypatch.setenv(name, "")
+    assert list(there.check_connection()) == []
+    (finding,) = there.check_lake("/lake")
+    assert f"there is no {tmp_path}/project/.venv/bin/python" in finding.text
 
 
 def test_doctor__of_a_lake_in_a_folder_of_another_user_goes_on(

@@ -144,10 +144,14 @@ def check_environments() -> Iterator[Finding]:
     for variable, default, lock in environments:
         folder = os.environ.get(variable) or default
         wanted = _read_pins(PROJECT / "requirements" / lock)
-        found = _list_installed(PROJECT / default if folder == default else Path(folder))
+        place = PROJECT / default if folder == default else Path(folder)
+        found = _list_installed(place)
         wrong = sorted(name for name, versions in wanted.items() if found.get(name) not in versions)
         if not found:
             yield Finding(folder, False, "missing; run make setup")
+        elif not os.access(str(place / "bin" / "python"), os.X_OK):  # as after an upgrade of the system
+            text = "its bin/python leads nowhere or cannot be run; delete this folder and run make setup"
+            yield Finding(folder, False, text)
         elif wrong:
             name = wrong[0]
             versions = " or ".join(sorted(filter(None, wanted[name])))
@@ -157,6 +161,10 @@ def check_environments() -> Iterator[Finding]:
             yield Finding(folder, True, f"{len(wanted.keys() & found.keys())} packages as in {lock}")
     yield _check_jars()
     yield _check_class_archive()
+    own = os.environ.get("EPSJOIN_CONF")
+    if own:
+        text = own if Path(own).is_file() else f"it names {own}, which is no file; correct or unset it"
+        yield Finding("EPSJOIN_CONF", Path(own).is_file(), text)
 
 
 def _check_jars() -> Finding:
@@ -185,7 +193,7 @@ def _check_class_archive() -> Finding:
 
 def check_connection() -> Iterator[Finding]:
     """Check Airflow's connection ``spark_default`` if there is an Airflow; its values are never printed."""
-    airflow = Path(os.environ.get("AIRFLOW_VENV", PROJECT / ".venv-airflow")) / "bin" / "airflow"
+    airflow = Path(os.environ.get("AIRFLOW_VENV") or PROJECT / ".venv-airflow") / "bin" / "airflow"
     if not airflow.is_file():
         return
     settings = (PROJECT / "conf" / "airflow.env").read_text()
@@ -236,14 +244,17 @@ def _find_fault_in_airflow() -> str | None:
 
 def check_resources(lake: str) -> Iterator[Finding]:
     """Check free space on the disks and memory; the space of a remote lake cannot be checked."""
-    spark = os.environ.get("SPARK_LOCAL_DIRS") or tempfile.gettempdir()
-    folders = {"disk of the lake": _local_folder(lake), "disk of Spark": Path(spark.split(",")[0])}
+    spark = os.environ.get("SPARK_LOCAL_DIRS") or os.environ.get("TMPDIR") or tempfile.gettempdir()
+    # one of several is enough for Spark
+    usable = [folder for folder in map(Path, spark.split(",")) if _can_have_files(folder)]
+    if not usable:
+        text = f"temporary files cannot be written to {spark}; set SPARK_LOCAL_DIRS to a folder for them"
+        yield Finding("disk of Spark", False, text)
+    folders = {"disk of the lake": _local_folder(lake), "disk of Spark": usable[0] if usable else None}
     for what, folder in folders.items():
         if folder is None:
             continue
-        # where this user may not look, pathlib's own would raise
-        existing = next(parent for parent in (folder, *folder.parents) if os.path.exists(parent))  # noqa: PTH110  # as above
-        free = shutil.disk_usage(existing).free
+        free = shutil.disk_usage(_existing_part(folder)).free
         text = f"{free / 1e9:.1f} GB free at {folder}"
         remedy = f"; jobs need {MIN_FREE_BYTES / 1e9:g} GB, make room" + (
             "" if what == "disk of the lake" else ", or set SPARK_LOCAL_DIRS"
@@ -251,6 +262,17 @@ def check_resources(lake: str) -> Iterator[Finding]:
         yield Finding(what, free >= MIN_FREE_BYTES, text if free >= MIN_FREE_BYTES else text + remedy)
     yield from _check_memory()
     yield _check_open_files()
+
+
+def _existing_part(folder: Path) -> Path:
+    # where this user may not look, pathlib's own would raise
+    return next(parent for parent in (folder, *folder.parents) if os.path.exists(parent))  # noqa: PTH110  # as above
+
+
+def _can_have_files(folder: Path) -> bool:
+    """Whether this user can write to a folder, or make it."""
+    existing = _existing_part(folder)
+    return existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)
 
 
 def _check_open_files() -> Finding:
@@ -289,7 +311,7 @@ def _local_folder(lake: str) -> Path | None:
 
 def check_lake(lake: str) -> Iterator[Finding]:
     """Check whether files and tables can be written to the lake and deleted there, by doing it."""
-    python = Path(os.environ.get("SPARK_JOB_VENV", str(PROJECT / ".venv"))) / "bin" / "python"
+    python = Path(os.environ.get("SPARK_JOB_VENV") or PROJECT / ".venv") / "bin" / "python"
     environment = {**os.environ, "PYTHONPATH": str(PROJECT / "jobs")}
     if IS_INSTALLED:
         python, environment = Path(sys.executable), dict(os.environ)
