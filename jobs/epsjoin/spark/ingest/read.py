@@ -127,10 +127,17 @@ def read_file(file: SourceFile, into: Writer, aside: Ints | None = NOBODY) -> It
     Yields
     ------
     The batches, of which the points and the refused records are written already.
+
+    Raises
+    ------
+    EpsjoinError
+        The file cannot be opened, or was changed while it was read: what was read may be half of one file
+        and half of another. A section that was changed is reported as refused; its file is read anew.
     """
     rows_read = rows_left_out = 0
     refused = None
     section = file.section
+    state = file.state or state_of(file)
     with open_source(file.name, file.uri, 2) as (handle, head):
         stored = DigestedStream(cast("IO[bytes]", handle))
         is_digested = section is None or section.begin == 0
@@ -161,8 +168,10 @@ def read_file(file: SourceFile, into: Writer, aside: Ints | None = NOBODY) -> It
         if is_digested and not is_seekable:
             stored.read_rest()
     columns = batches.found_columns
-    if section and state_of(file) != file.state:
+    if state_of(file) != state:
         refused = f"{file.name}: the file changed while it was read; run ingest again"
+        if not section:  # another try may help, whatever was wrong with it
+            raise EpsjoinError(refused)
     if refused is not None and not section:
         raw = into.source.delimiter.join(columns)
         into.refuse([{"source": file.name, "line": None, "reason": refused, "raw": raw}])
