@@ -28,15 +28,28 @@ def read_conf(text: str | None) -> dict[str, Any]:
     Raises
     ------
     Refusal
-        The text is no JSON object.
+        The text is no JSON object, or has a parameter twice.
     """
     try:
-        conf = json.loads(text or "{}")
+        conf = json.loads(text or "{}", object_pairs_hook=_to_object, parse_constant=_refuse_constant)
+    except Refusal:
+        raise
     except ValueError:
         conf = None
     if not isinstance(conf, dict):
         raise Refusal(f"""the parameters must be a JSON object, as '{{"eps": 20}}', not {text}""")
     return conf
+
+
+def _to_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    names = [name for name, _ in pairs]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise Refusal(f"the parameters have {twice[0]!r} more than once")  # Python would take the last one
+    return dict(pairs)
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")  # Python takes NaN and Infinity, no schema refuses NaN
 
 
 def check_database() -> None:

@@ -156,6 +156,19 @@ def test_commands__refuse_a_lake_that_is_none(
         (["test", "navaids", MONTHS[0], "-c", '{"eps": -1}'], "Invalid input for param eps: -1 is less "),
         (["test", "navaids", MONTHS[0], "-c", "{eps: 1}"], "must be a JSON object, as .*, not {eps: 1}"),
         (["trigger", "navaids", "-l", MONTHS[0], "-c", "[1]"], "must be a JSON object, as .*, not "),
+        (["test", "navaids", MONTHS[0], "-c", '{"eps": NaN}'], "must be a JSON object, as "),
+        (
+            ["trigger", "navaids", "-l", MONTHS[0], "-c", '{"eps": NaN}'],
+            "must be a JSON object, as .*, not {",
+        ),
+        (
+            ["test", "navaids", MONTHS[0], "-c", '{"eps": 1, "eps": 2}'],
+            "parameters have 'eps' more than once",
+        ),
+        (
+            ["trigger", "navaids", "-l", MONTHS[0], "-c", '{"eps": 1, "eps": 2}'],
+            "the parameters have 'eps' more than once$",
+        ),
     ],
 )
 def test_dag_commands__refuse_a_wrong_argument_before_there_is_a_run(
