@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -19,7 +20,7 @@ DATA_SET = re.compile(r"[a-z][a-z0-9_]{0,249}")
 """Names of data sets, as contracts allow them; Airflow's DAG ids have at most 250 characters."""
 
 
-def find_lake_uri() -> str:
+def find_lake_uri(environment: Mapping[str, str] = os.environ) -> str:
     """Return where tables and reports lie: ``EPSJOIN_LAKE``, or else the folder ``lake/`` of the project.
 
     Raises
@@ -27,7 +28,7 @@ def find_lake_uri() -> str:
     ValueError
         The URI has a password, which Airflow's database and logs would keep: a page then does not load.
     """
-    uri = os.environ.get("EPSJOIN_LAKE", (REPOSITORY / "lake").as_uri())
+    uri = environment.get("EPSJOIN_LAKE", (REPOSITORY / "lake").as_uri())
     if has_password(uri):
         raise ValueError(
             "EPSJOIN_LAKE holds a password, which logs would show; give the storage its credentials "

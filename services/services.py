@@ -162,6 +162,8 @@ class Services:
 
     def start_all(self) -> None:
         """Start every service that does not run; if none did, and one of them fails, stop the others."""
+        if "airflow" in self.groups:
+            self.check_lake()
         self.make_folders()
         with self._alone():
             self._start_missing()
@@ -207,6 +209,16 @@ class Services:
             if is_new:
                 self.stop_all()
             raise
+
+    def check_lake(self) -> None:
+        """Refuse a lake that no task could use: the first run by schedule would fail, perhaps in a month."""
+        sys.path.insert(0, str(REPOSITORY / "plugins"))  # before one of the same name in PYTHONPATH
+        import project  # what DAGs and tasks ask
+
+        try:
+            project.check_lake_uri(project.find_lake_uri(self.environment))
+        except ValueError as error:
+            raise Refusal(str(error)) from None
 
     def make_folders(self) -> None:
         """Make the folders that are missing, for this user alone."""

@@ -125,6 +125,30 @@ def test_services__refuses_a_number_that_cannot_be(
         services.Services(tmp_path, {variable: value})
 
 
+@pytest.mark.parametrize(
+    ("lake", "said"),
+    [
+        ("/data/lake", "EPSJOIN_LAKE must be a URI such as file:///data/lake, not '/data/lake'"),
+        ("", "EPSJOIN_LAKE must be a URI such as file:///data/lake, not ''"),
+        ("s3a://key:secret@bucket/lake", "EPSJOIN_LAKE holds a password, which logs would show"),
+    ],
+)
+def test_services__refuse_a_lake_that_no_task_could_use_before_they_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lake: str, said: str
+) -> None:
+    """Each task would refuse it, the first perhaps in a month."""
+    start = Mock()
+    monkeypatch.setattr(services.Services, "_start_missing", start)
+    with pytest.raises(Refusal, match=f"^{re.escape(said)}") as refused:
+        services.Services(tmp_path / "new", {"EPSJOIN_LAKE": lake}).start_all()
+    assert "secret" not in str(refused.value)
+    assert not (tmp_path / "new").exists()
+    services.Services(tmp_path / "new", {"EPSJOIN_LAKE": lake}, ("spark",)).start_all()  # knows no lake
+    services.Services(tmp_path / "new", {"EPSJOIN_LAKE": "file:///data/lake"}).start_all()
+    services.Services(tmp_path / "new", {}).start_all()
+    assert start.call_count == 3
+
+
 def test_services__keeps_airflow_in_their_own_folder(tmp_path: Path) -> None:
     """Whoever has another Airflow has set its home in the shell."""
     own = services.Services(tmp_path, {"AIRFLOW_HOME": "/home/of/another"}).environment

@@ -198,6 +198,19 @@ def test_airflow__standalone_asks_for_a_password_that_it_says_once_and_nobody_el
     assert json.loads(own.read_text())["admin"] in said
 
 
+def test_airflow__standalone_refuses_a_lake_that_no_task_could_use(
+    fake_airflow: Path, tmp_path: Path
+) -> None:
+    write_script(fake_airflow / "venv/bin/airflow", "#!/bin/sh\necho begun\n")
+    home = str(tmp_path / "home")
+    for lake in ("/data/lake", ""):
+        refused = run("airflow", "standalone", AIRFLOW_HOME=home, EPSJOIN_LAKE=lake)
+        assert (refused.returncode, refused.stdout) == (2, "")
+        assert refused.stderr.startswith("airflow: EPSJOIN_LAKE must be a URI, such as file:///data/lake; ")
+    assert not (tmp_path / "home").exists()
+    assert "begun" in run("airflow", "standalone", AIRFLOW_HOME=home, EPSJOIN_LAKE="file:///lake").stdout
+
+
 @pytest.mark.parametrize("command", ["setup", "standalone"])
 def test_airflow__upgrades_no_database_of_another_airflow(tmp_path: Path, command: str) -> None:
     """Whoever has one has set its home in the shell; once upgraded, the other cannot open it."""
