@@ -119,9 +119,22 @@ def write_passwords(environment: MutableMapping[str, str], folder: Path) -> None
     """Write Airflow's file of passwords, with a password for every user.
 
     Airflow would make up a password that is missing, but print it to the log.
+
+    Raises
+    ------
+    Refusal
+        Somebody has edited the file, and it is no JSON object of texts any more.
     """
     file = folder / "passwords.json"
-    passwords = json.loads(file.read_text()) if file.is_file() else {}
+    try:
+        passwords = json.loads(file.read_text()) if file.is_file() else {}
+    except ValueError:
+        passwords = None
+    if not (isinstance(passwords, dict) and all(isinstance(each, str) for each in passwords.values())):
+        raise Refusal(
+            f"""{file} is not what it should be, as {{"admin": "...", "ana": "..."}}; mend it, or move it """
+            "away for new passwords"
+        )
     given = environment.pop(ADMIN_PASSWORD, "")
     for user in environment["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS"].split(","):
         name = user.split(":")[0].strip()

@@ -128,6 +128,19 @@ def test_service__knows_every_user_so_that_airflow_prints_no_password(tmp_path: 
     assert json.loads((tmp_path / "passwords.json").read_text()) == first | {"admin": "mine"}
 
 
+@pytest.mark.parametrize("text", ['{"admin": "mine",}', '["admin", "mine"]', '{"admin": 1234}', ""])
+def test_service__says_that_the_file_of_passwords_is_broken(tmp_path: Path, text: str) -> None:
+    """A person may change a password there."""
+    file = tmp_path / "passwords.json"
+    file.write_text(text)
+    with pytest.raises(
+        Refusal, match=rf"^{file} is not what it should be, as .*; mend it, or move it"
+    ) as told:
+        service.write_passwords({"AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": "admin:admin"}, tmp_path)
+    assert "mine" not in str(told.value)
+    assert file.read_text() == text
+
+
 @pytest.mark.parametrize(
     ("part", "host", "port"),
     [("master", "127.0.0.1", 17077), ("worker-1", "127.0.0.1", 17078), ("worker-2", "127.0.0.2", 17079)],
