@@ -29,6 +29,7 @@ DOCUMENTS = st.recursive(
     ("text", "reason"),
     [
         ('{"a": 1', "doc: not JSON: \"Expecting ',' delimiter at column 8\""),
+        ('{"a', "doc: not JSON: 'Unterminated string starting at column 2'"),
         ('{"a": {"b": 1, "b": 2}}', 'doc: an object has a key twice: \'{"a": {"b": 1, "b": 2}}\''),
         ("[NaN]", "doc: NaN or Infinity: '[NaN]'"),
         ("[-Infinity]", "doc: NaN or Infinity: '[-Infinity]'"),

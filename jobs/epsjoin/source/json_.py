@@ -11,7 +11,7 @@ from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source.bounds import BYTE_ORDER_MARK, open_lines
 from epsjoin.source.lists import Splitter
-from epsjoin.source.reasons import NOT_UTF_8, refusal
+from epsjoin.source.reasons import NOT_UTF_8, place_of, refusal
 from epsjoin.source.untyped import OTHER_ENCODING, FoundColumns, UntypedRecord
 from epsjoin.source.values import Underflow, is_underflow
 
@@ -170,8 +170,7 @@ def _parse_object(line: bytes) -> tuple[dict[str, Any] | None, str | None]:
     except UnicodeDecodeError:
         return None, refusal(NOT_UTF_8)
     except json.JSONDecodeError as error:
-        # the word stands at the end of some of Python's messages
-        return None, refusal("not JSON", f"{error.msg.removesuffix(' at')} at column {error.colno}")
+        return None, refusal("not JSON", place_of(error))
     except _DoubleKeyError as error:
         return None, refusal("an object has a key twice", error)
     except RecursionError:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from json import JSONDecodeError
+
 NOT_UTF_8 = "not UTF-8"
 """Reason of a record that has as many fields as it should, and other bytes than those of UTF-8."""
 
@@ -20,6 +22,11 @@ def refusal(kind: str, value: object = None, item: int | None = None) -> str:
     if value is None:
         return kind
     return f"{kind}: {str(value)[:80]!r}" + ("" if item is None else f" in place {item + 1}")
+
+
+def place_of(error: JSONDecodeError) -> str:
+    """What is wrong with a text that is not JSON, and where."""
+    return f"{error.msg.removesuffix(' at')} at column {error.colno}"  # some messages end with that word
 
 
 def remedy_of(reason: str) -> str:

@@ -6,7 +6,7 @@ import json
 from typing import Any, NoReturn
 
 from epsjoin.contracts.odcs import Column
-from epsjoin.source.reasons import refusal
+from epsjoin.source.reasons import place_of, refusal
 
 
 def read_document(column: Column, field: Any) -> tuple[str | None, str | None]:
@@ -39,7 +39,7 @@ def read_document(column: Column, field: Any) -> tuple[str | None, str | None]:
     except RecursionError:
         return None, refusal(f"{column.in_file}: nested too deep")
     except json.JSONDecodeError as error:
-        return None, refusal(f"{column.in_file}: not JSON", f"{error.msg} at column {error.colno}")
+        return None, refusal(f"{column.in_file}: not JSON", place_of(error))
     except ValueError as error:
         kind = "NaN or Infinity" if str(error).startswith("Out of range float") else str(error)
         return None, refusal(f"{column.in_file}: {kind}", field)
