@@ -102,6 +102,8 @@ def main() -> None:
     uri = urlsplit(arguments.lake if ":/" in arguments.lake else Path(arguments.lake).absolute().as_uri())
     if uri.scheme != "file":
         parser.error(f"{arguments.lake} is not on this machine: vacuum its tables by deltalake")
+    if uri.netloc not in ("", "localhost"):
+        parser.error(f"a file URI has three slashes, file:///..., not {arguments.lake}")
     if not arguments.now and not MIN_DAYS <= arguments.days <= MAX_DAYS:
         allowed = f"{MIN_DAYS} to {MAX_DAYS}"
         parser.error(f"DAYS must be {allowed}, not {arguments.days}; --now deletes files of any age")

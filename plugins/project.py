@@ -59,6 +59,11 @@ def check_lake_uri(uri: str) -> None:
         It is none, or names no folder.
     """
     url = urlsplit(uri)
+    if url.scheme == "file" and url.netloc not in ("", "localhost"):  # jobs refuse it, too
+        raise ValueError(
+            f"EPSJOIN_LAKE: a file URI has three slashes, file:///..., not {uri!r}; correct it where Airflow "
+            "runs"
+        )
     if "://" not in uri or not (url.netloc + url.path).strip("/"):
         raise ValueError(
             f"EPSJOIN_LAKE must be a URI such as file:///data/lake, not {uri!r}; "

@@ -237,6 +237,21 @@ def test_vacuum__touches_no_lake_but_the_one_that_it_is_given(is_uri: bool, tmp_
     assert f"{lake} has %20 in its path, where deltalake reads ' ', and might vacuum another" in done.stderr
 
 
+def test_vacuum__of_a_uri_with_two_slashes_touches_no_lake(tmp_path: Path) -> None:
+    """Of ``file://data/lake`` the lake would be ``/lake``."""
+    table = tmp_path / "tiny" / "points"
+    for number in range(2):
+        write_deltalake(table, pa.table({"id": [number]}), mode="overwrite")
+    command = [sys.executable, str(REPO / "bin" / "vacuum.py"), f"file://data{tmp_path}", "--now"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert len(list(table.glob("*.parquet"))) == 2
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"a file URI has three slashes, file:///..., not file://data{tmp_path}\n")
+    command[2] = f"file://localhost{tmp_path}"
+    assert subprocess.run(command, capture_output=True).returncode == 0
+    assert len(list(table.glob("*.parquet"))) == 1
+
+
 def test_vacuum__that_is_interrupted_while_it_is_loaded_says_so(tmp_path: Path) -> None:
     (tmp_path / "deltalake.py").write_text("raise KeyboardInterrupt")
     command = [sys.executable, str(REPO / "bin" / "vacuum.py"), str(tmp_path), "7"]

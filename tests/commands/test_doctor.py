@@ -385,12 +385,14 @@ def test_check_lake__says_what_helps_where_no_right_is_missing(
     monkeypatch.setenv("SPARK_JOB_VENV", sys.prefix)
     for fault, remedy in (
         ("ModuleNotFoundError: No module named 'pyarrow'", "; run make setup"),
+        ("--lake: a file URI has three slashes, file:///..., not 'file://x/y'", "; correct it"),
         ("[Errno 28] No space left on device", "; free some there, or name another --lake"),
     ):
         done = subprocess.CompletedProcess([], 1, "", f"a trace\n{fault}\n")
         monkeypatch.setattr(doctor.subprocess, "run", lambda *_, done=done, **__: done)
         (finding,) = doctor.check_lake(str(tmp_path))
         assert finding.text.startswith(fault + remedy)
+        assert "allow this user" not in finding.text
 
 
 def test_doctor__refuses_a_lake_of_a_relative_path(capsys: pytest.CaptureFixture[str]) -> None:

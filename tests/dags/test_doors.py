@@ -127,6 +127,10 @@ def test_backfill_run__refuses_what_gets_no_runs_before_it_starts_anything(
     ("lake", "sentence"),
     [
         ("/tmp/x", "must be a URI such as file:///data/lake"),
+        (
+            "file://data/lake",
+            "EPSJOIN_LAKE: a file URI has three slashes, file:///..., not 'file://data/lake'",
+        ),
         ("s3://me:hunter2@here/lake", "holds a password"),
     ],
 )

@@ -129,6 +129,10 @@ def test_services__refuses_a_number_that_cannot_be(
     ("lake", "said"),
     [
         ("/data/lake", "EPSJOIN_LAKE must be a URI such as file:///data/lake, not '/data/lake'"),
+        (
+            "file://data/lake",
+            "EPSJOIN_LAKE: a file URI has three slashes, file:///..., not 'file://data/lake'",
+        ),
         ("", "EPSJOIN_LAKE must be a URI such as file:///data/lake, not ''"),
         ("s3a://key:secret@bucket/lake", "EPSJOIN_LAKE holds a password, which logs would show"),
     ],

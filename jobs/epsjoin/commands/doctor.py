@@ -340,6 +340,7 @@ def _lake_remedy(fault: str) -> str:
 
 
 _LAKE_REMEDIES = {
+    "--lake": "correct it",
     "No module named": "run make setup, which installs what this asks with",
     "No space left": "free some there, or name another --lake",
 }

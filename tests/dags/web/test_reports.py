@@ -282,6 +282,7 @@ def test_files_of_a_report__are_served_as_what_they_are(viewer: TestClient, lake
         ("hdfs://name/lake", "install the Airflow provider whose file system has this scheme"),
         ("lake", "EPSJOIN_LAKE must be a URI such as file:///data/lake"),
         ("/data/lake", "EPSJOIN_LAKE must be a URI such as file:///data/lake"),
+        ("file://data/lake", "EPSJOIN_LAKE: a file URI has three slashes, file:///..., not "),
         ("file:///", "EPSJOIN_LAKE must be a URI such as file:///data/lake"),
         ("s3a://key:secret@bucket/lake", "EPSJOIN_LAKE holds a password, which logs would show"),
     ],
