@@ -273,7 +273,8 @@ class SparkJobOperator(SparkSubmitOperator):
             happened, look = REFUSALS[code]
             look = look.format(airflow=AIRFLOW, lake=self.lake, dataset=self.dataset, run=self.run)
             return AirflowFailException(f"{what}: {happened} (exit code {code}): {last}\nLook at {look}.")
-        if code == -signal.SIGKILL:  # its last line is whatever it said before
+        # the JVM, or Python below it, of which the JVM has the code; the last line is whatever it said before
+        if code in (-signal.SIGKILL, 128 + signal.SIGKILL):
             last = (
                 "killed, because somebody cleared or marked the task or stopped Airflow, because the "
                 "machine's memory was short (its kernel's log says so), or because Airflow lost its API "

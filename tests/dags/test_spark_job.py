@@ -130,11 +130,15 @@ def test_exit_code__is_not_read_from_what_the_job_prints(fake_spark: FakeSpark) 
         execute()
 
 
-def test_job_killed__may_be_tried_again(fake_spark: FakeSpark) -> None:
-    fake_spark.dies("ingest")
+@pytest.mark.parametrize("code", [-9, 137], ids=["the JVM", "Python below it"])
+def test_job_killed__may_be_tried_again(fake_spark: FakeSpark, code: int) -> None:
+    if code < 0:
+        fake_spark.dies("ingest")
+    else:  # as the kernel does where memory is short; the JVM ends with its code
+        fake_spark.ends("ingest", code, "WARNING: Using incubator modules: jdk.incubator.vector")
     why = (
-        r"broke \(exit code -9\): killed, because somebody cleared or marked the task or stopped Airflow, "
-        r"because the machine's memory was short .* or .* lost its API server"
+        rf"broke \(exit code {code}\): killed, because somebody cleared or marked the task or stopped "
+        r"Airflow, because the machine's memory was short .* or .* lost its API server"
     )
     with pytest.raises(AirflowException, match=why) as failed:
         execute()
