@@ -132,6 +132,9 @@ def test_figures_of_around__are_quoted_as_its_command_wrote_them() -> None:
     assert f"navaids`, which has six times as many records, take {cpu:.0f} s of CPU together" in " ".join(
         ADD.read_text(encoding="utf-8").split()
     )
+    wall, *_, largest = step_of(of_set["cad16L"], "all steps")
+    readme = " ".join((REPO / "README.md").read_text(encoding="utf-8").split())
+    assert f"took {wall} s, and the largest process held {largest} MB" in readme
     scaling = (REPO / "docs" / "scaling.md").read_text(encoding="utf-8")
     for name, points in (("cad16L", "1,300,000"), ("cad16L x 4", "5,200,000"), ("cad16L x 16", "20,800,000")):
         said = " ".join(of_set[name].partition("Beyond their starts")[2].split())
