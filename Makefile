@@ -148,7 +148,7 @@ audit: $(AUDIT) ## known vulnerabilities in what is locked (asks the package ind
 test-snapshots: $(JOBS) ## what the guard says to real snapshots: FOLDER=... with a folder of CSV files per set
 	EPSJOIN_SNAPSHOTS=$(abspath $(FOLDER)) $(PYTEST) tests/spark/ingest/test_guard_on_histories.py
 
-kill-loop: setup ## jobs killed anywhere and run again, ROUNDS=30 SEED=0: the same tables? Minutes per round
+kill-loop: setup ## jobs killed anywhere and run again, ROUNDS=30 SEED=0: the same tables? Up to a minute per round
 	PYTHONPATH=jobs:tests .venv/bin/python -m survival --rounds $(or $(ROUNDS),30) --seed $(or $(SEED),0)
 
 cluster-up: $(JOBS) $(AIRFLOW) $(JARS) ## a Spark cluster of a master and two workers on this machine: docs/clusters.md
