@@ -59,8 +59,8 @@ class Survey(NamedTuple):
 def can_be_divided(source: SourceContract, name: str) -> bool:
     """Whether a file may have sections.
 
-    Not if it is compressed, nor of Parquet; nor if a record's place in the file, or a text of it that no
-    column keeps, makes its id.
+    Not if it is compressed, nor of Parquet; nor without a key, as a record's place in the file then makes its
+    id; nor documents, which are read record by record.
     """
     return bool(
         source.format in ("csv", "json")
