@@ -109,7 +109,8 @@ def test_page__has_every_key_that_the_standard_demands(contracts: Path) -> None:
 
 def test_page__has_every_property_with_its_default() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \|.*\| ([^|]*) \|$", TABLES, re.MULTILINE))
-    words = {"": "none", "where": "all are taken", "decimals": "as it is", "windowed": "`false`"}
+    words = {"where": "all are taken", "decimals": "not rounded", "windowed": "`false`"}
+    words["guard"] = "those [below](#the-guard)"
     for name, default in {**CUSTOM, **OF_COLUMNS}.items():
         shown = words.get(name) or (f"`{default}`" if default not in ("", [], {}, None) else "none")
         assert rows[name] == shown, name
