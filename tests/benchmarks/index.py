@@ -67,7 +67,7 @@ def one_query(rounds: int) -> list[str]:
             }
             found = in_turn(rounds, works)
         n_pairs = len(index.join(query, eps).left)
-        holds = "holds" if statistics.median(found["join"]) <= 150 else "holds not"
+        holds = "holds" if statistics.median(found["join"]) <= 150 else "does not hold"
         rows.append([str(d), str(n_pairs), *(spread(each) for each in found.values()), holds])
     head = ["columns", "pairs", "join", "read from a folder", "`query_ball_point`", "knn, 10", "`query`"]
     return table([*head, "join at most 150"], rows)
@@ -86,7 +86,7 @@ def few_rows(rounds: int) -> list[str]:
         }
         found = in_turn(rounds, works)
         worst = max(statistics.median(each) for each in found.values())
-        holds = "holds" if worst <= 60 else "holds not"
+        holds = "holds" if worst <= 60 else "does not hold"
         rows.append([str(d), *(spread(each) for each in found.values()), holds])
     return table(["columns", "join", "self join", "knn, 3", "`Index(points)`", "each at most 60"], rows)
 
@@ -110,7 +110,7 @@ def whole_self_join(rounds: int) -> list[str]:
         if n_pairs != len(tree.query_pairs(eps)):
             raise ValueError(f"{n_pairs} pairs in {d} columns, not as many as SciPy finds")
         ratios = [one / other for one, other in zip(found["index"], found["pairs"], strict=True)]
-        holds = "holds" if statistics.median(ratios) <= 1.0 else "holds not"
+        holds = "holds" if statistics.median(ratios) <= 1.0 else "does not hold"
         ours, theirs, *others = (spread(each) for each in found.values())
         ratio = f"{statistics.median(ratios):.2f}"
         rows.append([str(d), f"{n_pairs:,}", ours, theirs, ratio, *others, holds])

@@ -143,7 +143,7 @@ def test_main__writes_the_page_and_its_pictures_the_same_every_time(docs: Path, 
     assert command.main([], docs, [made_up(True)]) == 0
     page = (docs / command.PAGE).read_text()
     assert "by hand" in page
-    assert "Of 1 claims: 1 holds, 0 holds not, 0 cannot be said." in page
+    assert "Verdicts on 1 claims: holds 1, does not hold 0, cannot be judged 0." in page
     assert "| the sun rises | it does | **holds** |" in page
     assert "![Figure 0](pictures/experiments/fig0.svg)" in page
     picture = docs / command.PICTURES / "fig0.svg"

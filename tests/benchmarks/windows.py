@@ -66,7 +66,7 @@ def pushes_against_counting_anew(n_rows: int, rounds: int) -> list[str]:
                 pushed += clocked(partial(window.push, values[end - size : end])).cpu
                 counted += clocked(partial(ValueWindow.count, values[end - n_rows : end])).cpu
             ratios.append(counted / pushed)
-        verdict = "holds" if statistics.median(ratios) >= GOALS[n_batches] else "holds not"
+        verdict = "holds" if statistics.median(ratios) >= GOALS[n_batches] else "does not hold"
         times = [f"{1000 * total / steps:.2f}" for total in (counted, pushed)]
         rows.append([kind, str(n_batches), count(n_values), law, *times, spread(ratios), verdict])
     head = ["of", "batches", "values", "drawn", "anew, ms", "push, ms", "times faster"]
@@ -103,7 +103,7 @@ def table_6_2(n_rows: int) -> tuple[list[str], bool]:
                     count(n_values),
                     law,
                     *(count(number) for number in found.values()),
-                    *("holds" if each else "holds not" for each in (is_so, is_least)),
+                    *("holds" if each else "does not hold" for each in (is_so, is_least)),
                 ]
             )
     return table(["values", "drawn", *found, "L > T", "G least"], rows), holds
@@ -135,9 +135,9 @@ def table_6_3(n_rows: int) -> tuple[list[str], bool]:
                     count(n_values),
                     law,
                     *(f"{number / n_rows:.2f}" for number in followed),
-                    "holds" if is_so else "holds not",
+                    "holds" if is_so else "does not hold",
                     count(stale),
-                    "holds" if stale <= n_values else "holds not",
+                    "holds" if stale <= n_values else "does not hold",
                 ]
             )
     head = ["values", "drawn", "ring", "AUX", "BW", "DB", "ring > AUX > BW > DB"]

@@ -1,6 +1,6 @@
 """``make experiments``: runs all, writes docs/experiments.md and pictures; ``--only fig3.10`` prints one.
 
-It ends with 1 where a verdict or a count is another than before.
+It ends with 1 if a verdict or a count has changed.
 """
 
 from __future__ import annotations
@@ -152,8 +152,8 @@ def _folded(one: Table) -> list[str]:
 def summary(results: dict[str, Result]) -> list[str]:
     """How many claims hold."""
     verdicts = [claim.verdict for result in results.values() for claim in result.claims]
-    counts = ", ".join(f"{verdicts.count(verdict)} {word}" for verdict, word in VERDICTS.items())
-    return [f"Of {len(verdicts)} claims: {counts}.", "Seconds:", f"{machine()}.", ""]
+    counts = ", ".join(f"{word} {verdicts.count(verdict)}" for verdict, word in VERDICTS.items())
+    return [f"Verdicts on {len(verdicts)} claims: {counts}.", "Seconds:", f"{machine()}.", ""]
 
 
 def main(

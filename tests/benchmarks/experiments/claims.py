@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-VERDICTS = {True: "holds", False: "holds not", None: "cannot be said"}
+VERDICTS = {True: "holds", False: "does not hold", None: "cannot be judged"}
 
 
 class Claim(NamedTuple):
@@ -16,7 +16,7 @@ class Claim(NamedTuple):
     ----------
     text : the claim, with the text's numbers.
     ours : the numbers that were found here.
-    verdict : whether it holds; ``None``: it cannot be said.
+    verdict : whether it holds; ``None``: it cannot be judged.
     expected : the verdict of the runs before; another one is a change that somebody should look at.
     """
 
