@@ -4,4 +4,4 @@ from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.job.job import run_job
 
 if __name__ == "__main__":
-    raise SystemExit(run_job("fit_epsilon", fit_epsilon.run, starts_session=False))
+    raise SystemExit(run_job("fit_epsilon", fit_epsilon.run, starts_session=False, doc=__doc__))

@@ -10,7 +10,7 @@ from epsjoin.console import say
 from epsjoin.errors import DataRefusedError
 from epsjoin.pipeline import STAGES
 from epsjoin.spark.checks.quality import check_quality
-from epsjoin.spark.job.job import Job, run_job
+from epsjoin.spark.job.job import EXIT_CODES, Job, run_job
 
 
 def check(job: Job, stage: str) -> Mapping[str, float]:
@@ -35,8 +35,10 @@ def check(job: Job, stage: str) -> Mapping[str, float]:
 
 def main() -> int:
     """Parse the arguments that only this job has, then run it like any other job."""
-    own = argparse.ArgumentParser(add_help=False, prog="quality")
-    own.add_argument("--stage", choices=STAGES, default="results", help="the tables to validate")
+    what = "Validate a run's tables against their contracts."
+    own = argparse.ArgumentParser(add_help=False, prog="quality", description=what, epilog=EXIT_CODES)
+    stages = "the tables to validate: input after ingest, results before the report, matches after match"
+    own.add_argument("--stage", choices=STAGES, default="results", help=f"{stages} (default: %(default)s)")
     given, _ = own.parse_known_args()
     step = partial(check, stage=given.stage)
     return run_job(f"quality_{given.stage}", step, sys.argv[1:], own, starts_session=False)

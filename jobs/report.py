@@ -4,4 +4,4 @@ from epsjoin.report.publish import publish
 from epsjoin.spark.job.job import run_job
 
 if __name__ == "__main__":
-    raise SystemExit(run_job("report", publish, starts_session=False))
+    raise SystemExit(run_job("report", publish, starts_session=False, doc=__doc__))

@@ -9,9 +9,9 @@ from epsjoin.spark.job.job import run_job
 
 WHAT = """
 Check a run's stored pairs, clusters and outliers by brute force. Random points, and those of random cells,
-are joined anew with all points, and the scores of some are computed anew; of all rows the distances,
-degrees, labels and ranks are checked. It is a Spark job, which reads these tables whole, and its time grows
-with the points that are drawn times all points. It writes nothing but its own counters.
+are joined again with all points, and the scores of some are computed again; in all rows, distances, degrees,
+labels and ranks are checked. It is a Spark job that reads these tables completely, and its time grows with
+the number of random points times the number of all points. It writes nothing but its own counters.
 """
 """What ``--help`` says of the check."""
 
@@ -27,12 +27,12 @@ def main() -> int:
     """Parse the arguments that only this job has, then run it like any other job."""
     own = argparse.ArgumentParser(add_help=False, prog="epsjoin verify", description=WHAT, epilog=ANSWERS)
     of_own = "(default: %(default)s)"
-    own.add_argument("--points", type=int, default=1000, help=f"random points that are joined anew {of_own}")
+    own.add_argument("--points", type=int, default=1000, help=f"random points that are joined again {of_own}")
     text = f"random cells of a grid, up to {MAX_POINTS_PER_CELL} points of each {of_own}"
     own.add_argument("--cells", type=int, default=20, help=text)
-    text = f"random points whose k-distance and LOF are computed anew {of_own}"
+    text = f"random points whose k-distance and LOF are computed again {of_own}"
     own.add_argument("--scores", type=int, default=100, help=text)
-    own.add_argument("--seed", type=int, default=0, help=f"seed of what is drawn at random {of_own}")
+    own.add_argument("--seed", type=int, default=0, help=f"seed of all random choices {of_own}")
     given, _ = own.parse_known_args()
     step = partial(verify_tables, request=Request(given.points, given.cells, given.seed, given.scores))
     return run_job("verify", step, sys.argv[1:], own)

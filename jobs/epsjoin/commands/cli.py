@@ -18,16 +18,16 @@ from epsjoin.errors import CLOSED_PIPE, INTERRUPTED, EpsjoinError, needing_extra
 
 USAGE = """usage: epsjoin COMMAND ...
 
-  clusters    print the clusters of all runs by the names that they keep, or with --name the life of one
+  clusters    print the clusters of all runs by the names that they keep, or with --name the history of one
   contract    new FILE: draft a contract of a data set from a file; check and publish: versions of contracts
   diff        OLD NEW: print what differs between two snapshots: inserted, updated, deleted, rekeyed rows
   estimate    predict what a join will yield and cost: pairs, memory, time; suggest an eps
-  history     since when a record, a pair or a member of a cluster holds, over all runs
+  history     print since when a record is as it is, two are a pair, or one is in a cluster, over all runs
   quarantine  print the records of a run that were refused, and why
   show        print the result of a run in a few lines
   trend       print the results of all runs as a table, and draw them over time
   verify      check a run's stored pairs, clusters and outliers by brute force (a Spark job)
-  doctor      check whether this machine has what epsjoin needs; print what to do where it lacks something
+  doctor      check whether this machine has what epsjoin needs, and print what to do if it lacks something
 
 epsjoin COMMAND --help explains the arguments of a command.
 

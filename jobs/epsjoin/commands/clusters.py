@@ -85,15 +85,15 @@ def main(argv: Sequence[str]) -> int:
     """Print the clusters of all runs, or the life of one."""
     parser = argparse.ArgumentParser(
         prog="epsjoin clusters",
-        description="Print the clusters of all runs by the names that they keep, or the life of one.",
+        description="Print the clusters of all runs by the names that they keep, or the history of one.",
     )
     add_lake(parser, has_run=False)
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--name", type=int, help="name of a cluster, whose life is printed")
+    which.add_argument("--name", type=int, help="print the history of the cluster with this name")
     which.add_argument(
         "--key",
         action="append",
-        help="the same of the cluster that the record of this key has named; once for each column of the key",
+        help="the same for the cluster named by the record with this key; once for each column of the key",
     )
     arguments = parser.parse_args(argv)
     lake = open_stored(arguments)

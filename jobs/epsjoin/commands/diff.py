@@ -128,17 +128,17 @@ def _parser() -> argparse.ArgumentParser:
         "--columns", nargs="+", metavar="COLUMN", help="compare only these (default: all that both have)"
     )
     text = (
-        "rows that went and came are one row with another key if they are the nearest within EPS; or "
-        "criteria: COLUMN=EPS of numbers or texts (0 to 1), LATITUDE,LONGITUDE=KM of a place"
+        "a deleted and an inserted row count as one row with a new key if each is the nearest of the other, "
+        "within EPS; or criteria: COLUMN=EPS of numbers or texts (0 to 1), LATITUDE,LONGITUDE=KM of a place"
     )
     parser.add_argument("--near", nargs="+", metavar="EPS", help=text)
     text = "the coordinates for --near (default: all columns of numbers)"
     parser.add_argument("--near-columns", nargs="+", metavar="COLUMN", help=text)
-    text, form = "numbers of this column that differ by no more are no update", "COLUMN=NUMBER"
+    text, form = "do not count differences of at most this much in a column as an update", "COLUMN=NUMBER"
     parser.add_argument("--tolerance", nargs="+", action="extend", default=[], metavar=form, help=text)
     text = (
-        "how rows find their partners; all are exact but window, which takes a row whose partner comes "
-        "too late for deleted and inserted (default: %(default)s)"
+        "how rows find their partners; all are exact except window, which counts a row as deleted and "
+        "inserted if its partner comes too late (default: %(default)s)"
     )
     parser.add_argument("--method", choices=METHODS, default="auto", help=text)
     parser.add_argument(

@@ -378,9 +378,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--lake",
         default=os.environ.get("EPSJOIN_LAKE"),
-        help="also check whether it can be written: URI or absolute path (default: EPSJOIN_LAKE, if set)",
+        help="also check whether this lake (URI or absolute path; default: EPSJOIN_LAKE) can be written to",
     )
-    parser.add_argument("--quiet", action="store_true", help="print only what is not well")
+    parser.add_argument("--quiet", action="store_true", help="print only what is wrong")
     arguments = parser.parse_args(argv)
     is_tried = arguments.lake and not arguments.machine
     if is_tried and "://" not in arguments.lake and not arguments.lake.startswith("/"):

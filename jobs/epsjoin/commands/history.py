@@ -32,15 +32,15 @@ def main(argv: Sequence[str]) -> int:
     """Print the ranges of an id, or count those of a table and write them to a folder."""
     parser = argparse.ArgumentParser(
         prog="epsjoin history",
-        description="Print since when the rows of an id or a key hold, and until when, or count all ranges "
-        "of a table. A range ends before its to_run.",
+        description="Print from which run on, and until when, the rows of an id or a key were as they are, "
+        "or count all such ranges of runs in a table. A range begins with from_run and ends before to_run.",
     )
     add_lake(parser, has_run=False)
-    parser.add_argument("--table", required=True, choices=list(KEYS), help="table whose rows are asked for")
+    parser.add_argument("--table", required=True, choices=list(KEYS), help="table that the rows are from")
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--id", type=int, help="print the ranges of this point, or of its pairs")
     what.add_argument(
-        "--key", action="append", help="the same of the point of this key; once for each column of the key"
+        "--key", action="append", help="the same for the point with this key; once for each column of the key"
     )
     text = "write all ranges to this folder, a Delta table, which is replaced: a URI or an absolute path"
     what.add_argument("--to", help=text)

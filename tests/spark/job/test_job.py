@@ -6,6 +6,7 @@ import gzip
 import json
 import logging
 import os
+import runpy
 import signal
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
 from epsjoin.spark.ingest import ingest
 from epsjoin.spark.job.job import Job, Step, run_job
-from tests.spark.conftest import JobMaker
+from tests.spark.conftest import REPO, JobMaker
 from tests.tiny import RUN, coordinate, has_slice, key
 
 GOOD = "id,x\n" + "".join(f"{i},{i}.5\n" for i in range(10))
@@ -298,3 +299,21 @@ def test_run_job__of_an_error_that_nobody_has_foreseen_has_its_trace(
     assert run(job, broken) == 1
     first, *_, last = capsys.readouterr().err.strip().splitlines()
     assert (first, last) == ("Traceback (most recent call last):", "ingest: KeyError: 'x'")
+
+
+JOBS = {file.stem: file for file in (REPO / "jobs").glob("*.py")}
+
+
+@pytest.mark.parametrize("name", sorted(JOBS.keys() - {"rehearse", "verify"}))
+def test_help__of_a_job_says_what_it_does_and_how_it_ends(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """``verify`` has a help of its own, with a test; ``rehearse`` takes no arguments."""
+    monkeypatch.setattr("sys.argv", [f"{name}.py", "--help"])
+    with pytest.raises(SystemExit, match="^0$"):
+        runpy.run_path(str(JOBS[name]), run_name="__main__")
+    said = " ".join(capsys.readouterr().out.split())
+    (first,) = JOBS[name].read_text(encoding="utf-8").splitlines()[:1]
+    what = first.removeprefix(f'"""spark-submit jobs/{name}.py: ').removesuffix('"""')
+    assert f"{what[0].upper()}{what[1:]} options: " in said
+    assert "Exit codes: 0 done;" in said

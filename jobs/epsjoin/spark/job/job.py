@@ -52,6 +52,13 @@ class Job:
         return self.session()
 
 
+EXIT_CODES = """
+Exit codes: 0 done; 1 something broke, and another try may help; 2 an argument or a setting is wrong; 3 a
+table or the data was refused; 4 the result would be larger than a limit; 5 there is nothing to do.
+docs/operate.md says what to do about each.
+"""
+"""What ``--help`` of a job says of its exit codes."""
+
 Step = Callable[[Job], Mapping[str, float]]
 """The work of one job: it reads slices of tables, replaces others, and returns its counters."""
 
@@ -63,6 +70,7 @@ def run_job(
     own: argparse.ArgumentParser | None = None,
     *,
     starts_session: bool = True,
+    doc: str | None = None,
 ) -> int:
     """Run one step from command-line arguments and return the exit code (see ``errors.py``).
 
@@ -79,13 +87,14 @@ def run_job(
     own : parser of the arguments that only this job has. They appear in ``--help``, with its name and texts;
         the step gets their values from its caller.
     starts_session : whether the session is started before the step; otherwise by the step, if it needs one.
+    doc : docstring of the job's file; ``--help`` shows what stands behind the command in it.
     """
     interrupted = f"{name}: interrupted; the same command again makes the run anew"
     heed_interrupt(interrupted)
     try:
         meter = Meter()
         keep_pandas_out()
-        arguments = _parse(own or argparse.ArgumentParser(add_help=False, prog=name), argv)
+        arguments = _parse(own or _parser(name, doc), argv)
         lake = open_lake(arguments)
         check_writable(lake)
         lake = replace(lake, source=lake.source.of_run(arguments.run))
@@ -125,6 +134,13 @@ def run_job(
         return EpsjoinError.exit_code
     print(f"{name}: done in {counters['seconds']:.1f} s")
     return 0
+
+
+def _parser(name: str, doc: str | None) -> argparse.ArgumentParser:
+    """A parser without arguments of the job's own."""
+    what = (doc or "").partition(": ")[2]
+    description = what[:1].upper() + what[1:]
+    return argparse.ArgumentParser(add_help=False, prog=name, description=description, epilog=EXIT_CODES)
 
 
 def _parse(own: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
