@@ -138,10 +138,10 @@ def test_verify__computes_fewer_scores_where_the_driver_can_hold_no_more_neighbo
     monkeypatch.setattr(scores, "MAX_NEAREST", 60)
     assert verify_tables(done, replace(ONE_POINT, scores=50))["scores_checked"] == 5
     said = capsys.readouterr().out
-    assert "the scores of 5 points are computed anew, not of 50" in said
-    assert "and the LOF of 5 random points is right; had 5% of the points" in said
+    assert "the scores of 5 points are computed again, not of 50" in said
+    assert "and the LOF of 5 random points is right; if 5% of the points" in said
     assert verify_tables(done, ONE_POINT)["scores_checked"] == 0
-    assert "verify: all ranks fit the scores, none of which was computed anew" in capsys.readouterr().out
+    assert "verify: all ranks fit the scores, none of which was computed again" in capsys.readouterr().out
 
 
 def test_verify__refuses_outliers_of_other_clusters_and_names_a_file_that_is_gone(
@@ -165,7 +165,7 @@ def test_verify__takes_a_run_with_fewer_points_than_neighbours(
     job = make_job(columns, params={"eps": 3.0, "min_pts": 2, "lof_k": 3})
     run_on(job, grid_points()[:3], ("f0", "f1"))
     assert verify_tables(job, ALL_POINTS)["scores_checked"] == 0
-    assert "none of which was computed anew" in capsys.readouterr().out
+    assert "none of which was computed again" in capsys.readouterr().out
 
 
 def test_verify__sees_the_sign_of_a_zero(make_job: JobMaker, capsys: pytest.CaptureFixture[str]) -> None:

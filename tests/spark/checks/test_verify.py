@@ -269,6 +269,23 @@ def test_verify__of_fewer_points_takes_as_many_scores_as_were_asked_for(
     assert (fewer.cells, fewer.seed, fewer.scores) == (2, 3, n_scores)
 
 
+@pytest.mark.parametrize(
+    ("has_clusters", "sentence"),
+    [
+        (True, "7 neighbours and their labels are right, and all rows fit one another"),
+        (
+            False,
+            "7 neighbours are right, and all rows fit one another; clusters has no slice of this run, so no "
+            "label was checked",
+        ),
+    ],
+)
+def test_verify__of_a_run_without_clusters_says_that_no_label_was_checked(
+    has_clusters: bool, sentence: str
+) -> None:
+    assert verify._say_neighbours(has_clusters, 7) == f"verify: {sentence}"
+
+
 def test_verify__refuses_requests_that_make_no_sense(lake: RightLake) -> None:
     job, _ = lake
     for request, sentence in (

@@ -78,8 +78,8 @@ def _limit_scores(n_scores: int, k: int, n_files: int) -> int:
     most = max(1, MAX_NEAREST // ((k + 1) * k * max(1, n_files)))
     if n_scores > most:
         say(
-            f"verify: the scores of {most:,} points are computed anew, not of {n_scores:,}: the driver holds "
-            "the neighbours of no more"
+            f"verify: the scores of {most:,} points are computed again, not of {n_scores:,}: the driver "
+            "can hold the neighbours of no more"
         )
     return min(n_scores, most)
 

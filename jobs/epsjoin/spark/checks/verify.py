@@ -123,13 +123,12 @@ def verify_tables(job: Job, request: Request) -> dict[str, float]:
 
     points_missed = missed_probability(ERROR_FRACTIONS[0], tables.n_points, n_random)
     cells_missed = missed_probability(ERROR_FRACTIONS[1], n_cells, n_random_cells)
-    also = " and labels" if tables.has_clusters else "; clusters has no slice of this run"
-    say(f"verify: {len(found.query):,} neighbours{also} are right, so is what all rows show")
+    say(_say_neighbours(tables.has_clusters, len(found.query)))
     say(_say_scores(tables.has_outliers, n_scores, tables.n_points))
     say(
-        f"verify: had {ERROR_FRACTIONS[0]:.1%} of the points a wrong list of neighbours, this check would "
-        f"have missed it with probability {points_missed:.2g}; had all points in {ERROR_FRACTIONS[1]:.0%} of "
-        f"the cells, with {cells_missed:.2g} by the cells alone"
+        f"verify: if {ERROR_FRACTIONS[0]:.1%} of the points had a wrong list of neighbours, this check would "
+        f"have missed it with probability {points_missed:.2g}; if all points in {ERROR_FRACTIONS[1]:.0%} of "
+        f"the cells had, with {cells_missed:.2g} by the cells alone"
     )
     return {
         "points_checked": float(len(ids)),
@@ -175,7 +174,7 @@ def _refuse_other_chains(source: SourceContract) -> None:
 def _check_stored(
     job: Job, request: Request, tables: _Tables, ids: Ids, found: QueryPairs, faults: Faults
 ) -> int:
-    """Check what is stored of the chosen points and of all; return how many scores were computed anew.
+    """Check what is stored of the chosen points and of all; return how many scores were computed again.
 
     Parameters
     ----------
@@ -205,16 +204,25 @@ def _check_stored(
     return n_scores
 
 
+def _say_neighbours(has_clusters: bool, n_neighbours: int) -> str:
+    if not has_clusters:
+        return (
+            f"verify: {n_neighbours:,} neighbours are right, and all rows fit one another; clusters has no "
+            "slice of this run, so no label was checked"
+        )
+    return f"verify: {n_neighbours:,} neighbours and their labels are right, and all rows fit one another"
+
+
 def _say_scores(has_outliers: bool, n_scores: int, n_points: int) -> str:
     if not has_outliers:
         return "verify: outliers has no slice of this run, so no score was checked"
     if not n_scores:
-        return "verify: all ranks fit the scores, none of which was computed anew"
+        return "verify: all ranks fit the scores, none of which was computed again"
     missed = missed_probability(ERROR_FRACTIONS[1], n_points, n_scores)
     return (
-        f"verify: all ranks fit the scores, and the LOF of {n_scores:,} random points is right; had "
-        f"{ERROR_FRACTIONS[1]:.0%} of the points a wrong one that leaves all ranks right, this check would "
-        f"have missed it with probability {missed:.2g}"
+        f"verify: all ranks fit the scores, and the LOF of {n_scores:,} random points is right; if "
+        f"{ERROR_FRACTIONS[1]:.0%} of the points had a wrong LOF that leaves all ranks right, this check "
+        f"would have missed it with probability {missed:.2g}"
     )
 
 
