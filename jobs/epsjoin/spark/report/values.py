@@ -27,13 +27,13 @@ def gather_values(lake: Lake, run: str) -> list[ValueChanges]:
     if run not in slices.list_runs(lake, "value_counts"):
         return []
     n = lake.source.window_runs
-    return [_compare(column, read_batches(lake, run, column, n + 1)) for column in lake.source.windowed]
+    return [_compare(column, n, read_batches(lake, run, column, n + 1)) for column in lake.source.windowed]
 
 
-def _compare(column: str, batches: Sequence[Counts]) -> ValueChanges:
-    """Compare the last batch with those before; the first one has left the window by now."""
-    left, *earlier, now = batches
-    window, before = ValueWindow(len(batches) - 1), ValueWindow(len(batches) - 1)
+def _compare(column: str, n: int, batches: Sequence[Counts]) -> ValueChanges:
+    """Compare the last batch with those before; the first one of n + 1 has left the window by now."""
+    left, earlier, now = batches[:-n], batches[-n:-1], batches[-1]
+    window, before = ValueWindow(n), ValueWindow(n)
     for batch in batches:
         window.push(batch)
     for batch in earlier:
@@ -41,13 +41,13 @@ def _compare(column: str, batches: Sequence[Counts]) -> ValueChanges:
     points = dict(zip(now.values.tolist(), now.rows.tolist(), strict=True))
     counts = before.counts()
     points_before = dict(zip(counts.values.tolist(), counts.rows.tolist(), strict=True))
-    points_left = dict(zip(left.values.tolist(), left.rows.tolist(), strict=True))
+    points_left = dict(zip(left[0].values.tolist(), left[0].rows.tolist(), strict=True)) if left else {}
     new = window.new().tolist() if points_before else []  # of the first run everything is new, and nothing
     gone = window.gone().tolist()
     return ValueChanges(
         column=column,
-        n_intervals=len(batches) - 1,
-        n_runs=sum(bool(len(batch.values) or batch.missing) for batch in (*earlier, now)),
+        n_intervals=len(batches) - len(left),
+        n_runs=sum(bool(len(batch.values) or batch.missing) for batch in batches[-n:]),
         n_values=len(points),
         new=_most(new, points),
         gone=_most(gone, points_left),
