@@ -252,6 +252,7 @@ def _check_order(
     found = [criterion for criterion in criteria if criterion.name == order.by]
     if not found or found[0].unit != UNIT_OF_TIME or not math.isfinite(found[0].eps):
         raise refuse(f"order: by must name a criterion of dates or times with a finite eps, not {order.by!r}")
+    _check_point_in_time(order.by, found[0].columns, source, refuse)
     late = order.late
     if not (is_finite(late) and late >= 0):
         raise refuse(f"order: late must be a number of seconds, 0 or above, not {late!r}")
@@ -262,6 +263,16 @@ def _check_order(
         raise refuse(
             f"order: late + 4 eps of {order.by} are {needed:g} s, but an interval of a {source.interval} has "
             f"{shortest:g} s; the partners of a record must lie in two runs"
+        )
+
+
+def _check_point_in_time(name: str, columns: Sequence[str], source: DataSet, refuse: _Refusal) -> None:
+    """Refuse to order runs by a time of day alone, or by the sum of two dates; numbers count as seconds."""
+    types = [source.column(column).type for column in columns]
+    if types[0] in TIMES and sum(type_ != "time" for type_ in types) != 1:
+        raise refuse(
+            f"order: {name} must have one column of dates or timestamps of {source.name}; times of day may "
+            "be added to it"
         )
 
 
@@ -287,5 +298,7 @@ def check_partner(file: str, match: Match, partner: DataSet, source: DataSet) ->
         columns = _check_columns(partner, each.name, each.metric, each.with_columns, refuse)
         if (partner.column(columns[0]).type in TIMES) != (source.column(each.columns[0]).type in TIMES):
             raise refuse(f"criterion {each.name}: a time and a number have no difference")
+        if match.order is not None and each.name == match.order.by:
+            _check_point_in_time(each.name, columns, partner, refuse)
         criteria.append(replace(each, with_columns=columns))
     return replace(match, criteria=tuple(criteria))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -294,6 +295,23 @@ def test_order__whose_partners_would_lie_in_three_runs_is_refused(tmp_path: Path
         ContractError, match=r"late \+ 4 eps of time are .* an interval of a month has 2.4192e\+06 s"
     ):
         new(order={"by": "time", "late": 22 * DAY + 1})
+
+
+@pytest.mark.parametrize("mine", [["at"], ["clock"], ["at", "at"], ["at", "clock"]])
+@pytest.mark.parametrize("theirs", [["at"], ["clock"]])
+def test_order__by_what_is_no_point_in_time_is_refused(
+    tmp_path: Path, mine: list[str], theirs: list[str]
+) -> None:
+    """By a time of day alone each record would be said to come too late, by half a century."""
+    columns = [*COLUMNS, {"name": "clock", "logicalType": "time", "required": True}]
+    time = {"name": "time", "columns": mine, "with_columns": theirs, "eps": EPS}
+    section = {"with": "other", "criteria": [time], "order": {"by": "time"}}
+    wrong = "tiny" if mine in (["clock"], ["at", "at"]) else "other" if theirs == ["clock"] else ""
+    sentence = f"order: time must have one column of dates or timestamps of {wrong}; "
+    with pytest.raises(ContractError, match=sentence) if wrong else nullcontext():
+        lake = new_lake(tmp_path, columns, interval="month", match=section)
+        write_contract(lake.contracts / "other.odcs.yaml", columns, "other.csv", "csv", {"interval": "month"})
+        lake.partner()
 
 
 def test_neighbouring_runs__are_those_of_neighbouring_intervals() -> None:
