@@ -239,7 +239,11 @@ def test_doctor__says_whether_jobs_start_from_a_class_archive(
 def test_doctor__asks_nothing_about_a_connection_without_airflow(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert list(load_doctor(tmp_path, monkeypatch).check_connection()) == []
+    there = load_doctor(tmp_path, monkeypatch)
+    assert list(there.check_connection()) == []
+    monkeypatch.setenv("AIRFLOW_VENV", "")  # as good as not set; in the project there is a bin/airflow
+    monkeypatch.chdir(DOCTOR.parents[3])
+    assert list(there.check_connection()) == []
 
 
 @pytest.mark.parametrize(
@@ -255,6 +259,7 @@ def test_doctor__asks_nothing_about_a_connection_without_airflow(
         ("spark://u:secret@host:7077?deploy-mode=cluster", "asks for deploy-mode cluster"),
         ("http://u:secret@host", "is of type 'http', it must be 'spark'"),
         ('{"conn_type":"spark"', "begins like JSON, but is not valid JSON"),
+        ("spark://u:secret@local[2]", "is no valid URI, and JSON takes any master"),
     ],
 )
 def test_doctor__reads_the_spark_connection(

@@ -43,7 +43,7 @@ MIN_OPEN_FILES = 1024
 """Lowest hard limit of open files: on two cores a job ends in a Java error with 256, with none with 384."""
 
 TIMEOUT = 60.0
-"""Seconds after which a program that does not answer is stopped."""
+"""Seconds after which the program that asks Airflow, or the lake, is stopped."""
 
 CONNECTION = "AIRFLOW_CONN_SPARK_DEFAULT"
 LOCAL_CONNECTION = '{"conn_type":"spark","host":"local[2]","extra":{"deploy-mode":"client"}}'
@@ -214,7 +214,10 @@ def _find_fault(text: str) -> str | None:
         except ValueError:
             return f"{CONNECTION} begins like JSON, but is not valid JSON"
         return _find_fault_of(body.get("conn_type"), extra)
-    url = urlsplit(text)
+    try:
+        url = urlsplit(text)
+    except ValueError:  # as of the brackets of spark://local[2]
+        return f"{CONNECTION} is no valid URI, and JSON takes any master"
     return _find_fault_of(url.scheme, {name: values[-1] for name, values in parse_qs(url.query).items()})
 
 
