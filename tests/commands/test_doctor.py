@@ -410,13 +410,25 @@ def test_doctor__refuses_a_lake_of_a_relative_path(capsys: pytest.CaptureFixture
     assert not said.out
 
 
+def test_doctor__refuses_a_lake_whose_host_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    """And does not repeat it: what is no host may be a part of a password."""
+    with pytest.raises(SystemExit, match="2"):
+        doctor.main(["--lake", "s3a://u:secret[x@bucket/lake"])
+    said = capsys.readouterr()
+    assert said.err.endswith("--lake is no URI: its host has a character that none may have\n")
+    assert "secret" not in said.err + said.out
+
+
+@pytest.mark.parametrize("venv", [None, ""])
 def test_doctor__does_not_try_the_lake_without_an_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, venv: str | None
 ) -> None:
     there = load_doctor(tmp_path, monkeypatch)
+    if venv is not None:
+        monkeypatch.setenv("SPARK_JOB_VENV", venv)
     (finding,) = there.check_lake("/lake")
     assert not finding.is_well
-    assert "run make setup" in finding.text
+    assert f"there is no {there.PROJECT}/.venv/bin/python; run make setup" in finding.text
 
 
 def test_doctor__runs_where_nothing_is_installed(tmp_path: Path) -> None:

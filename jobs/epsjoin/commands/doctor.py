@@ -390,6 +390,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(
             f"--lake must be a URI (file:///..., s3a://...) or an absolute path, not '{arguments.lake}'"
         )
+    try:
+        urlsplit(arguments.lake or "")
+    except ValueError:  # whose text may have a part of a password
+        parser.error("--lake is no URI: its host has a character that none may have")
     findings = list(check_installation() if IS_INSTALLED else check_machine())
     if not arguments.machine and not IS_INSTALLED:
         findings += [*check_environments(), *check_connection()]
