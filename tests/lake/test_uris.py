@@ -38,6 +38,8 @@ def test_lake_uri__refuses_a_name_that_deltalake_takes_for_another(text: str) ->
             "s3://b/lake?secret_key=x",
             "no [?] follows on 's3://b/lake'; in a folder's name it is written %3F$",
         ),
+        ("file://", "a file URI has three slashes, file:///..., not 'file://'$"),
+        ("file://localhost", "a file URI has three slashes, file:///..., not 'file://localhost'$"),
         ("s3://b[ucket/lake", "is no URI: its host has a character that none may have$"),
         ("/data/a\nb", "has a control character; take another folder$"),
         ("file:///data/a%0Ab", "has a control character; take another folder$"),

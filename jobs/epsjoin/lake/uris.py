@@ -80,7 +80,8 @@ def _parse(text: str, argument: str) -> str:
         raise ArgumentError(f"{argument} must be a text, a URI or an absolute path, not {text!r}")
     if "://" in text or has_password(text):
         _check_host(text, argument)
-        if text.startswith("file:") and urlsplit(text).netloc not in ("", "localhost"):
+        parts = urlsplit(text)
+        if parts.scheme == "file" and (parts.netloc not in ("", "localhost") or not parts.path):
             raise ArgumentError(f"{argument}: a file URI has three slashes, file:///..., not {text!r}")
         found = re.search("[?#]", text)
         if found:  # credentials may stand behind it
