@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 GRACE = duration(hours=1)
 """So long after the end of an interval a schedule that has made no run yet may still begin with its run."""
 
+YEARS = range(100, 9901)
+"""Years of the dates around which intervals are looked for: Python's calendar, and cron's, has 1 to 9999."""
+
 A_YEAR = duration(days=366)
 """Intervals are looked at over so long: every rule of cron has come round by then, but for 29 February."""
 
@@ -101,6 +104,7 @@ class IntervalTimetable(CronDataIntervalTimetable):
         NoIntervalError
             No interval begins then.
         """
+        _check_year(at)
         begin = self._align_to_prev(at)
         end = self._get_next(begin)
         if begin != at:
@@ -131,6 +135,7 @@ class IntervalTimetable(CronDataIntervalTimetable):
         if self._first is not None and last < self._first:
             self._check_is_late_enough(last)
         first = first if self._first is None else max(first, self._first)
+        _check_year(first)
         before = self._align_to_prev(first)
         begin = before if before == first else self._get_next(before)
         end = self._get_next(begin)
@@ -208,3 +213,8 @@ class IntervalTimetable(CronDataIntervalTimetable):
         # one of the schedule that a back-fill has made again is of the type of back-fills, too
         is_backfill = dag_run.run_type == "backfill" and dag_run.creating_job_id is None
         return None if is_backfill and info.data_interval and info.data_interval.end < last_end else info
+
+
+def _check_year(at: DateTime) -> None:
+    if at.year not in YEARS:
+        raise NoIntervalError(f"no run is of {at.date()}: its year must be from {YEARS[0]} to {YEARS[-1]}")

@@ -138,6 +138,21 @@ def test_run_by_hand__is_of_no_interval_before_the_first_and_of_none_that_is_not
         FROM_2022.infer_manual_data_interval(run_after=date(asked))
 
 
+@pytest.mark.parametrize("day", ["0001-01-01", "0001-12-31", "0009-02-28", "9998-01-01", "9999-12-31"])
+@pytest.mark.parametrize("cron", ["0 0 1 * *", "0 0 1 1 *", "0 0 29 2 *"])
+def test_run_by_hand__at_an_end_of_the_calendar_is_refused_in_a_sentence(cron: str, day: str) -> None:
+    """Beyond it is no interval that could be told of."""
+    timetable = IntervalTimetable(cron, timezone="UTC")
+    for ask_for in (
+        lambda: timetable.infer_manual_data_interval(run_after=date(day)),
+        lambda: timetable.find_interval(date(day), date(day)),
+    ):
+        with pytest.raises(
+            NoIntervalError, match=rf"^no run is of {day}: its year must be from 100 to 9900$"
+        ):
+            ask_for()
+
+
 # --- runs by schedule
 
 
@@ -268,6 +283,15 @@ def test_rest__refuses_a_run_that_is_not_named_by_its_interval(
     answer = ask(rest, logical_date)
     assert answer.status_code == 400
     assert "the first day of its interval" in answer.json()["detail"]
+    assert runs_of("navaids") == {}
+
+
+def test_rest__refuses_a_run_at_the_end_of_the_calendar(scheduler: Scheduler, rest: TestClient) -> None:
+    answer = ask(rest, "9999-12-01T00:00:00Z")
+    assert (answer.status_code, answer.json()["detail"]) == (
+        400,
+        "no run is of 9999-12-01: its year must be from 100 to 9900",
+    )
     assert runs_of("navaids") == {}
 
 
