@@ -7,9 +7,10 @@ from pathlib import Path
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
 from epsjoin.spark.ingest import ingest
-from epsjoin.spark.report.trends import make_trends_before
+from epsjoin.spark.report.trends import add_seconds, make_trends_before, read_own_counters
 from tests.spark.conftest import JobMaker
 from tests.spark.two_runs import job_on, snapshot
+from tests.tiny import RUN, coordinate, key
 
 
 def test_trends__are_of_the_last_runs_and_have_gaps(make_job: JobMaker, tmp_path: Path) -> None:
@@ -46,3 +47,13 @@ def test_trends__are_of_the_last_runs_and_have_gaps(make_job: JobMaker, tmp_path
     ):
         found = make_trends_before(job.lake, job.run, {"ingest": now})
         assert [row["seconds"] for row in found[4:6]] == seconds, "times with and without the start"
+
+
+def test_counters__of_a_run_are_without_those_of_verify_and_of_the_report(make_job: JobMaker) -> None:
+    """The cost of a run would grow when somebody verifies it, and makes its report again."""
+    job = make_job([key("id"), coordinate("x")])
+    for name, seconds in (("ingest", 3.0), ("cluster", 4.0), ("verify", 50.0), ("report", 9.0)):
+        slices.write_counters(job.lake, RUN, name, {"seconds": seconds, "cpu_seconds_jvm": seconds})
+    found = read_own_counters(job.lake, RUN)
+    assert found.keys() == {"ingest", "cluster"}
+    assert add_seconds(found, found) == 7.0

@@ -21,8 +21,12 @@ Counters = Mapping[str, Mapping[str, float]]
 
 
 def read_own_counters(lake: Lake, run: str) -> Counters:
-    """Read what the jobs of a run counted, without the report, which cannot know its own counters."""
-    return {job: of_job for job, of_job in slices.read_counters(lake, run).items() if job != "report"}
+    """Read what the jobs of a run counted, without the report, which cannot know its own counters.
+
+    And without ``verify``, which no run has by itself: its costs would be taken for the run's.
+    """
+    found = slices.read_counters(lake, run)
+    return {job: of_job for job, of_job in found.items() if job not in ("report", "verify")}
 
 
 def select_seconds(counters: Counters, beside: Counters) -> dict[str, float]:
