@@ -26,6 +26,7 @@ try:
     from airflow.models.backfill import Backfill
     from airflow.models.dag import DagModel
     from airflow.models.dagrun import DagRun
+    from airflow.models.pool import Pool
     from airflow.models.taskinstance import TaskInstance
     from airflow.sdk.timezone import coerce_datetime
     from airflow.utils.session import create_session
@@ -35,7 +36,7 @@ try:
     from backfill_airflow import LOG, Wait, airflow_for, alone, say
     from dag_checks import Refusal, check_database, check_lake, check_params, describe_missing, read_conf
     from intervals import IntervalTimetable, NoIntervalError
-    from project import AIRFLOW
+    from project import AIRFLOW, POOL
 except KeyboardInterrupt:  # the imports take seconds
     print("backfill: interrupted; nothing was begun", file=sys.stderr)
     raise SystemExit(INTERRUPTED) from None
@@ -217,6 +218,11 @@ def _find_pause(backfill: int) -> str | None:
             return f"{found.dag_id} is paused, and its runs wait; {unpause} lets them go on"
         if found.is_paused:
             return "the backfill is paused, and its runs wait; the DAG's page lets it go on, or be cancelled"
+        pool = session.scalar(select(Pool).where(Pool.pool == POOL))
+    if pool is None:
+        return f"there is no pool {POOL}, for which all jobs wait; {AIRFLOW} setup makes it"
+    if pool.slots == 0:
+        return f"the pool {POOL} has no slots, for which all jobs wait; give it some (Admin, Pools)"
     return None
 
 

@@ -16,6 +16,9 @@ AIRFLOW = os.environ.get("EPSJOIN_AIRFLOW", "bin/airflow")
 TAG = "epsjoin"
 """The tag that every DAG of a data set has; no other DAG should have it."""
 
+POOL = "lake_writers"
+"""The pool of which every job takes a slot; ``conf/pools.json`` makes it."""
+
 DATA_SET = re.compile(r"[a-z][a-z0-9_]{0,249}")
 """Names of data sets, as contracts allow them; Airflow's DAG ids have at most 250 characters."""
 

@@ -25,7 +25,7 @@ from airflow.sdk.timezone import utcnow
 
 from assets import asset_of
 from intervals import IntervalTimetable, NoIntervalError
-from project import AIRFLOW, REPOSITORY, check_lake_uri, find_lake_uri
+from project import AIRFLOW, POOL, REPOSITORY, check_lake_uri, find_lake_uri
 from run_params import RUN_PARAMS, name_unknown
 
 if TYPE_CHECKING:  # imported when OpenLineage is on, and by nobody else
@@ -140,7 +140,7 @@ class SparkJobOperator(SparkSubmitOperator):
             "spark_binary": str(REPOSITORY / "bin" / "spark-submit"),
             "inlets": [asset_of(dataset, table) for table in reads],
             "outlets": [asset_of(dataset, table) for table in writes],
-            "pool": "lake_writers",
+            "pool": POOL,
             "execution_timeout": JOB_LIMIT,
             "retries": _read_retries(),
             "retry_delay": timedelta(minutes=1),

@@ -22,6 +22,7 @@ from airflow.jobs.job import Job
 from airflow.models.backfill import Backfill
 from airflow.models.dag import DagModel
 from airflow.models.dagrun import DagRun
+from airflow.models.pool import Pool
 from airflow.sdk.timezone import utcnow
 from airflow.utils.session import create_session
 from pendulum import duration
@@ -98,12 +99,24 @@ def test_backfill_run__says_what_keeps_its_runs_waiting(
         with create_session() as session:  # as by the page of the DAG
             session.execute(update(DagRun).where(DagRun.state == "queued").values(state="failed"))
 
+    def give_slots(number: int | None) -> None:
+        with create_session() as session:
+            session.execute(delete(Pool).where(Pool.pool == "lake_writers"))
+            if number is not None:
+                session.add(Pool(pool="lake_writers", slots=number, include_deferred=False))
+
     steps = [
         lambda: pause(True, False),
         lambda: None,
         lambda: pause(False, True),
         lambda: None,
         lambda: pause(False, False),
+        lambda: None,
+        lambda: give_slots(0),
+        lambda: None,
+        lambda: give_slots(None),
+        lambda: None,
+        lambda: give_slots(2),
         lambda: None,
         cancel,
     ]
@@ -116,6 +129,7 @@ def test_backfill_run__says_what_keeps_its_runs_waiting(
     try:
         assert backfill.main(["navaids", MONTHS[0], MONTHS[0]]) == 1
     finally:
+        give_slots(2)
         with create_session() as session:
             session.execute(delete(Job).where(Job.job_type == "SchedulerJob"))
             session.execute(update(Backfill).values(completed_at=utcnow()))
@@ -124,6 +138,8 @@ def test_backfill_run__says_what_keeps_its_runs_waiting(
     assert said[1:] == [
         "navaids is paused, and its runs wait; bin/airflow dags unpause navaids lets them go on",
         "the backfill is paused, and its runs wait; the DAG's page lets it go on, or be cancelled",
+        "the pool lake_writers has no slots, for which all jobs wait; give it some (Admin, Pools)",
+        "there is no pool lake_writers, for which all jobs wait; bin/airflow setup makes it",
         f"{MONTHS[0]} failed, though none of its tasks did: cancelled, or marked as failed (1 of 1)",
         "1 of 1 runs failed; --reprocess-behavior failed makes those again",
     ]
