@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from epsjoin.errors import DataRefusedError
+from epsjoin.errors import DataRefusedError, EpsjoinError
 from epsjoin.lake import slices
 from epsjoin.lake.lake import Slice
 from epsjoin.spark.ingest import divide, doubles, ingest, passes, read
@@ -206,8 +206,9 @@ def test_ingest__refuses_a_file_that_changed_between_two_readings_of_a_section(
         return find(*found)
 
     monkeypatch.setattr(passes, "doubles_of", find_and_change)
-    with pytest.raises(DataRefusedError, match="the file changed while it was read: it was larger"):
+    with pytest.raises(EpsjoinError, match="the file changed while it was read: it was larger") as raised:
         ingest.run(job)
+    assert raised.value.exit_code == 1, "another try may help"
 
 
 def test_ingest__reads_a_file_again_by_one_task_if_it_changed_after_it_was_divided(

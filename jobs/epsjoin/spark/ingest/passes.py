@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
-from epsjoin.errors import DataRefusedError, TableError
+from epsjoin.errors import EpsjoinError, TableError
 from epsjoin.lake import schemas, targets
 from epsjoin.spark.ingest.divide import divide, merge_sections
 from epsjoin.spark.ingest.doubles import doubles_of, make_finder
@@ -37,8 +37,8 @@ def read_and_settle(
     ------
     TableError
         Ids were lost on the way.
-    DataRefusedError
-        A file with doubles has changed before it was read again.
+    EpsjoinError
+        A file has changed while it was read, or before one with doubles was read again.
     """
     source = job.lake.source
     read = make_reader(source, into)
@@ -125,4 +125,4 @@ def _check_unchanged(before: Sequence[TaskReport], after: Sequence[TaskReport]) 
                 if section is None
                 else "it was larger or smaller, or was changed later, than at first"
             )
-            raise DataRefusedError(f"{name}: the file changed while it was read: {how}; run ingest again")
+            raise EpsjoinError(f"{name}: the file changed while it was read: {how}; run ingest again")
