@@ -41,7 +41,7 @@ CHAPTERS = (
     ),
     Chapter(
         "Progressive joins",
-        "Of tables larger than memory, the first pairs at once, and how many there will be while they come.",
+        "Joins of tables larger than memory: first pairs at once, and an estimate of how many there will be.",
         (
             *("progressive_join", "ProgressiveJoin", "Found", "RunningEstimate"),
             *("Similarity", "Equi", "Band", "Temporal", "Spatial", "JoinKind"),
@@ -107,7 +107,7 @@ CHAPTERS = (
     Chapter("Metrics", "What a distance is.", ("get_metric", "Metric")),
     Chapter(
         "On Spark DataFrames",
-        "The same on any number of executors: `import epsjoin.spark`, with a session of your own.",
+        "The same functions on any number of executors: `import epsjoin.spark`, with a session of your own.",
         (
             "spark.similarity_join",
             "spark.bestmatch_join",

@@ -142,7 +142,7 @@ class ProgressiveJoin:
         return n
 
     def lower_eps(self, eps: float) -> None:
-        """Lower eps for all pairs that are still to come; those before have their distances.
+        """Lower eps for all pairs that are still to come; filter earlier pairs by their distances.
 
         Parameters
         ----------

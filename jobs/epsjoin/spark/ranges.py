@@ -73,7 +73,7 @@ def history(lake: str, dataset: str, table: str, *, contracts: str | Path | None
 
 
 def as_of(lake: str, dataset: str, table: str, run: str, *, contracts: str | Path | None = None) -> DataFrame:
-    """Return the rows of a table that held at a date: those of the latest run until then.
+    """Return the rows of a table as of a date: those of the latest run that is not later.
 
     Parameters
     ----------

@@ -94,7 +94,7 @@ def _check_eps(eps: object, metric: Metric | None) -> float:
 
 @dataclass(frozen=True)
 class Own:
-    """Smaller values of an own function are better.
+    """A criterion of your own: smaller values of a function are better.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ class Subset:
 
 @dataclass(frozen=True)
 class OwnOrder:
-    """An own order of pairs, of which nothing is known but what the function answers.
+    """A criterion of your own without values: a function says which of two pairs is at least as good.
 
     Parameters
     ----------

@@ -120,7 +120,7 @@ class ReadAhead:
 
 @dataclass(frozen=True)
 class Punctuated:
-    """A stream in any order, which says by punctuations what comes no more.
+    """A stream in any order, in which punctuations say up to which value no more rows come.
 
     Examples
     --------

@@ -35,7 +35,7 @@ _MAX_COMPARED = 1 / 4
 
 
 class SpanningTree(NamedTuple):
-    """The edges of a minimum spanning tree, the lightest first; of edges as light, by their rows.
+    """The edges of a minimum spanning tree, the lightest first, edges of equal weight by their rows.
 
     Parameters
     ----------

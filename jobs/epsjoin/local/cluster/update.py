@@ -56,7 +56,7 @@ def update_clusters(
     *,
     counters: Counters | None = None,
 ) -> Dbscan:
-    """Find the density clusters of points from their clusters before and from what differs in their pairs.
+    """Find the density clusters of points from the earlier clusters and from the differences of their pairs.
 
     Parameters
     ----------

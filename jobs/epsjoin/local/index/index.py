@@ -45,7 +45,7 @@ _CHANGING = threading.Lock()
 
 
 class Index:
-    """Points that are kept for joins to come: a tree of boxes, grown once.
+    """Points that are kept with a tree of boxes, grown once, for joins with queries that come later.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ class Index:
         return KNearest(lists.ids, lists.distances)
 
     def append(self, points: ArrayLike) -> None:
-        """Add rows behind those that are there.
+        """Add rows after the existing ones.
 
         Parameters
         ----------

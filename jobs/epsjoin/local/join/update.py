@@ -59,7 +59,7 @@ def update_join(
     max_pairs: int | None = None,
     counters: Counters | None = None,
 ) -> Pairs:
-    """Find every pair of points within eps from the pairs of the points before: what changed is joined only.
+    """Find every pair of points within eps from the earlier pairs: only points that have changed are joined.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ def db_outliers(
     n_jobs: int | None = 1,
     progress: ProgressArgument = False,
 ) -> Bools:
-    """Find the distance-based outliers: points with at least this share of all points farther than eps.
+    """Find the distance-based outliers: points with a given fraction of all points farther than eps.
 
     Parameters
     ----------
