@@ -44,16 +44,16 @@ PYTEST := $(TEST_ENV) .venv/bin/python -m pytest
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-setup: ## both environments, side by side, the Delta jars, the archive of the JVM's classes, Airflow's database
+setup: ## the environments of jobs and Airflow, the Delta jars, an archive of the JVM's classes, Airflow's database
 	+@$(SIDE_BY_SIDE) installed
 SIDE_BY_SIDE = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,--jobs=2)
 installed: $(JOBS) $(AIRFLOW) $(JARS) $(CLASSES) $(DATABASE)
 	@:
 
-doctor: ## what this machine has and lacks, each with its remedy
+doctor: ## what this machine has and what it lacks, each with a remedy
 	@$(PYTHON) jobs/epsjoin/commands/doctor.py --lake $(EPSJOIN_LAKE)
 
-demo: setup ## the main job on real data, by Airflow; ends in a report with pictures
+demo: setup ## the whole pipeline on a real snapshot, by Airflow; ends in a report with pictures
 	@$(OWN_AIRFLOW) EPSJOIN_LAKE=$(EPSJOIN_LAKE) bin/airflow run navaids $(DEMO_RUN)
 	@bin/epsjoin show --lake $(EPSJOIN_LAKE) --dataset navaids --run $(DEMO_RUN)
 
@@ -74,7 +74,7 @@ test-steps test-joins: $(CLASSES)
 $(CLASSES): | kernels
 endif
 
-kernels: $(JOBS) ## compile the kernels that tasks run, and pack them for the workers of a cluster; jobs would when they need one
+kernels: $(JOBS) ## compile the kernels that tasks run, and pack them for the workers of a cluster (otherwise jobs do so when they need them)
 	.venv/bin/python bin/ship.py .cache/ship > /dev/null
 
 test-kernels: test-algorithms test-rooms ## kernels, algorithms, records, report: no Java (a session would not start), no Airflow
@@ -104,7 +104,7 @@ test-joins: $(JOBS) $(JARS) ## the half that joins: pairs, best matches, cluster
 test-steps: $(JOBS) $(JARS) ## the half that reads, checks, compares and reports, and what all steps use
 	$(PYTEST) tests/spark -m "not long" $(foreach path,$(JOINS),--ignore $(path))
 
-test-long: setup ## what takes long and mostly finds no more than the rest: real kills, two runs, millions; not in make test
+test-long: setup ## what takes long and rarely finds more than make test: real kills, two runs at once, millions of nodes
 	$(PYTEST) --ignore tests/dags -m long
 	env EPSJOIN_EXAMPLES=all $(PYTEST) $(foreach folder,dags spark end_to_end,--ignore tests/$(folder)) -m "hypothesis and not long"
 
@@ -115,7 +115,7 @@ test-end-to-end: $(if $(WHOLE),installed,setup) ## whole jobs by spark-submit, o
 	$(PYTEST) tests/end_to_end -m "not long"
 
 TESTS ?= tests/kernels tests/local tests/test_sklearn.py tests/test_sklearn_neighbours.py tests/test_public.py tests/test_wheel.py
-test-pythons: ## the library on arrays under every supported Python that is there; PYTHONS="/usr/bin/python3.12 ..."
+test-pythons: ## the library on arrays under every supported Python on the PATH; PYTHONS="/usr/bin/python3.12 ..."
 	for python in $(PYTHONS); do \
 		place=.cache/library-$$($$python -c $(VERSION)) && \
 		$(MAKE) --no-print-directory PYTHON=$$python $$place/.installed && \
@@ -141,14 +141,14 @@ lint: $(JOBS) $(AIRFLOW)
 	bin/epsjoin contract check
 
 # strict: what could not be looked up is an error, not "nothing known"; an index without advisories fails
-audit: $(AUDIT) ## known vulnerabilities in what is locked (asks the package index); nothing of it is installed
+audit: $(AUDIT) ## known vulnerabilities of the locked packages (asks the package index); installs none of them
 	for lock in requirements/*.txt; do .cache/audit/bin/pip-audit --strict --require-hashes --disable-pip \
 		--progress-spinner off -r $$lock || failed=$$lock; done; test -z "$$failed"
 
-test-snapshots: $(JOBS) ## what the guard says to real snapshots: FOLDER=... with a folder of CSV files per set
+test-snapshots: $(JOBS) ## what the guard says of real snapshots; FOLDER=... has a folder of CSV files per set
 	EPSJOIN_SNAPSHOTS=$(abspath $(FOLDER)) $(PYTEST) tests/spark/ingest/test_guard_on_histories.py
 
-kill-loop: setup ## jobs killed anywhere and run again, ROUNDS=30 SEED=0: the same tables? Up to a minute per round
+kill-loop: setup ## whether jobs that are killed anywhere and run again leave the same tables; ROUNDS=30 SEED=0; up to a minute per round
 	PYTHONPATH=jobs:tests .venv/bin/python -m survival --rounds $(or $(ROUNDS),30) --seed $(or $(SEED),0)
 
 cluster-up: $(JOBS) $(AIRFLOW) $(JARS) ## a Spark cluster of a master and two workers on this machine: docs/clusters.md
@@ -163,7 +163,7 @@ up: $(JOBS) $(AIRFLOW) $(JARS) ## all services on this machine, without Docker, 
 down: ## stop them
 	@bin/services down
 
-tour: $(JOBS) $(AIRFLOW) $(JARS) $(TOUR) ## through Airflow in a browser without a window, with pictures, into docs/pictures/tour; MONTHS="2023-03-01 2023-05-01"
+tour: $(JOBS) $(AIRFLOW) $(JARS) $(TOUR) ## through Airflow in a headless browser, with pictures, into docs/pictures/tour; MONTHS="2023-03-01 2023-05-01"
 	PYTHONPATH=tests .venv-tour/bin/python -m tour $(if $(MONTHS),--months $(MONTHS))
 
 bench: $(JOBS) ## the library against scipy and scikit-learn, into docs/benchmarks/arrays.md; ONLY=cad16 ROUNDS=1 prints one
@@ -178,10 +178,10 @@ bench-parts: $(JOBS) ## how evenly the work of a join lies in its parts, into do
 bench-spark: $(JOBS) $(JARS) ## the join on Spark against cKDTree and MLlib, into docs/benchmarks/spark.md; ONLY=uni8 prints one
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.spark.join $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
-bench-scaling: $(JOBS) $(JARS) ## the ways of large data, on cad16L with lowered limits, into docs/benchmarks/scaling.md
+bench-scaling: $(JOBS) $(JARS) ## how the steps treat large data, on cad16L with lowered limits, into docs/benchmarks/scaling.md
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.spark.scaling
 
-bench-increments: $(JOBS) $(JARS) ## what the steps cost by increment and whole, into docs/benchmarks/increments.md; ONLY=uni8 ROWS=20000 prints a small one
+bench-increments: $(JOBS) $(JARS) ## what the steps cost by increment and when all points are joined, into docs/benchmarks/increments.md; ONLY=uni8 ROWS=20000 prints a small one
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.spark.increments $(if $(ONLY),--only $(ONLY)) $(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 bench-around: setup ## what each step costs by spark-submit, into docs/benchmarks/around.md; ONLY=navaids prints one, AGAINST=folder compares
@@ -191,22 +191,22 @@ bench-bestmatch: $(JOBS) ## best matches against NumPy, cKDTree, DuckDB if it is
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.bestmatch $(if $(SCALE),--scale $(SCALE)) $(if $(ROUNDS),--rounds $(ROUNDS))
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.matwin $(if $(SCALE),--scale $(SCALE)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
-bench-progressive: $(JOBS) ## joins larger than memory beside others, an anti join, the running estimate, into docs/benchmarks/progressive.md; ONLY=peers prints one
+bench-progressive: $(JOBS) ## joins larger than memory against other programs, an anti join, the running estimate, into docs/benchmarks/progressive.md; ONLY=peers prints one
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.progressive $(if $(ONLY),--only $(ONLY)) $(if $(SEEDS),--seeds $(SEEDS))
 
-bench-windows: $(JOBS) ## windows against counting and joining anew, and the paper's structures by what they look at, into docs/benchmarks/windows.md; SCALE=10 ROUNDS=1 prints
+bench-windows: $(JOBS) ## windows against counting and joining everything again, and the paper's structures by what they look at, into docs/benchmarks/windows.md; SCALE=10 ROUNDS=1 prints
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.windows $(if $(SCALE),--scale $(SCALE)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
-bench-first-pairs: $(JOBS) $(JARS) ## a join of frames that adds its pairs every second, beside one that adds all at once; what telling how far a join is costs; ONLY=cad16L ROUNDS=1; prints
+bench-first-pairs: $(JOBS) $(JARS) ## a join of frames that adds its pairs every second against one that adds all at once; what progress messages cost; ONLY=cad16L ROUNDS=1; prints
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.spark.first_pairs $(if $(ONLY),--only $(ONLY)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
-bench-index: $(JOBS) ## a kept index beside SciPy's tree: one query, 10 rows, 1,000 rows, into docs/benchmarks/index.md; ROUNDS=1 prints
+bench-index: $(JOBS) ## an index that is kept against SciPy's tree: one query, 10 rows, 1,000 rows, into docs/benchmarks/index.md; ROUNDS=1 prints
 	env OPENBLAS_NUM_THREADS=1 PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.index $(if $(ROUNDS),--rounds $(ROUNDS))
 
-bench-embeddings: $(JOBS) ## joins and nearest neighbours of embeddings beside a plain product of matrices, into docs/benchmarks/embeddings.md; ROWS=5000 prints a small one
+bench-embeddings: $(JOBS) ## joins and nearest neighbours of embeddings against a plain product of matrices, into docs/benchmarks/embeddings.md; ROWS=5000 prints a small one
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.embeddings $(if $(ROWS),--rows $(ROWS)) $(if $(ROUNDS),--rounds $(ROUNDS))
 
-bench-trees: $(JOBS) ## trees: filters of the papers, growth, and comparing beside APTED and rapidfuzz if they are there, into docs/benchmarks/trees.md; TREES=1000 prints
+bench-trees: $(JOBS) ## trees: filters of the papers, growth, and comparisons against APTED and rapidfuzz if they are installed, into docs/benchmarks/trees.md; TREES=1000 prints
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.trees $(if $(TREES),--trees $(TREES))
 
 bench-differ: $(JOBS) ## differentials by every method, against the paper's figures, into docs/benchmarks/differ.md; SCALE=16 ROUNDS=1 prints
@@ -215,7 +215,7 @@ bench-differ: $(JOBS) ## differentials by every method, against the paper's figu
 experiments: $(JOBS) ## the dissertation's figures rerun, with verdicts and counts that are kept, into docs/experiments.md; ONLY=fig3.10 prints one
 	env OPENBLAS_NUM_THREADS=1 PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.experiments $(if $(ONLY),--only $(ONLY)) $(if $(KEEP),--keep)
 
-bench-ingest: setup ## what reading a row costs beside pyarrow and pandas, into docs/benchmarks/ingest.md; ONLY="JSON lines, 16 numbers" prints one
+bench-ingest: setup ## what reading a row costs against pyarrow and pandas, into docs/benchmarks/ingest.md; ONLY="JSON lines, 16 numbers" prints one
 	PYTHONPATH=jobs:tests .venv/bin/python -m benchmarks.spark.ingest $(if $(ONLY),--only "$(ONLY)") $(if $(ROUNDS),--rounds $(ROUNDS)) $(if $(ROWS),--rows $(ROWS))
 
 docs: $(JOBS) ## docs/api.md from the docstrings, pictures in docs/library.md and docs/best-matches.md from their lines
@@ -231,7 +231,7 @@ lock: ## new lock files from requirements/*.in (asks the package index)
 	for name in pip jobs airflow library audit tour; do .cache/lock/bin/uv pip compile --quiet --upgrade \
 		--universal --python-version 3.11 --generate-hashes --no-annotate --no-header requirements/$$name.in -o requirements/$$name.txt || exit; done
 
-clean: ## forget environments, caches, tables, the services' database
+clean: ## delete environments, caches, the services' database and all tables in lake/
 	if [ -x .venv-airflow/bin/python ]; then bin/services down && bin/spark-cluster down; fi
 	rm -rf .venv .venv-airflow .venv-tour .cache .airflow .services lake
 
