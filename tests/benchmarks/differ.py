@@ -127,7 +127,7 @@ def main(arguments: list[str] | None = None, docs: Path = DOCS) -> int:
         lambda: figures_17_and_18([*SIZES] if scale == 1 else [100], scale, wished.rounds),
         lambda: files_on_disk(1_000_000 // scale, wished.rounds),
     ]
-    text = [f"Measured on {machine()}. The machine did other work, too: ratios first."]
+    text = [f"Measured on {machine()}. The machine had other work: trust ratios, not seconds."]
     for part in parts:
         text += ["", *part()]
         print(next(line for line in reversed(text) if line), file=sys.stderr, flush=True)
