@@ -52,15 +52,17 @@ def main(argv: Sequence[str]) -> int:
     """Make the runs of a range of dates; return 0 when all of them ended well."""
     parser = argparse.ArgumentParser(
         prog="bin/airflow backfill run",
-        description="Make the runs of a range of dates, and wait for them. Airflow is started and stopped "
-        "unless it runs already. A backfill that was interrupted is finished first.",
+        description="Make the runs of a range of dates, and wait for them. If no Airflow is running, one is "
+        "started, and stopped at the end. A back-fill that was interrupted is finished first.",
     )
     parser.add_argument("dag_id", metavar="DATASET", help="name of the data set and of its DAG")
     parser.add_argument("from_date", metavar="FROM", type=_parse_date, help="first logical date, YYYY-MM-DD")
     parser.add_argument("to_date", metavar="TO", type=_parse_date, help="last logical date, YYYY-MM-DD")
     parser.add_argument("--max-active-runs", type=_parse_count, default=2, help="runs at once (default: 2)")
     parser.add_argument("--run-backwards", action="store_true", help="the newest run first")
-    parser.add_argument("--reprocess-behavior", choices=["none", "failed", "completed"], default="none")
+    text = "which dates are made again: none, those whose run failed, or all (default: none)"
+    behaviors = ["none", "failed", "completed"]
+    parser.add_argument("--reprocess-behavior", choices=behaviors, default="none", help=text)
     parser.add_argument("--dag-run-conf", type=_check_json, help="parameters of all runs, a JSON object")
     parser.set_defaults(dry_run=False, run_on_latest_version=None)  # arguments of Airflow's own command
     arguments = parser.parse_args(argv)

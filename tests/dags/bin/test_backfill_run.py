@@ -82,6 +82,13 @@ def test_backfill_run__with_an_airflow_that_runs_waits_and_says_how_each_run_end
         assert session.get_one(DagModel, "navaids").is_paused, "as it was before"
 
 
+def test_backfill_run__explains_which_dates_it_makes_again(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="^0$"):
+        backfill.main(["--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "which dates are made again: none, those whose run failed, or all (default: none)" in said
+
+
 def test_backfill_run__says_what_keeps_its_runs_waiting(
     scheduler: Scheduler,
     fake_spark: FakeSpark,
