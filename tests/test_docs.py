@@ -43,9 +43,12 @@ def missing_modules(text: str) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("folder", ["kernels/join", "local/plan"])
+@pytest.mark.parametrize(
+    "folder", ["kernels/pairs", "kernels/plan", "kernels/sweep", "local/plan", "local/plan/expectation"]
+)
 def test_folder__of_many_modules_says_where_each_belongs(folder: str) -> None:
     modules = {file.stem for file in (PACKAGE / folder).glob("*.py")} - {"__init__"}
+    modules |= {file.parent.name for file in (PACKAGE / folder).glob("*/__init__.py")}
     assert set(re.findall(r"``(\w+)``", (PACKAGE / folder / "__init__.py").read_text())) == modules
 
 

@@ -88,11 +88,11 @@ if TYPE_CHECKING:  # type checkers read these lines, a test keeps them equal to 
     from epsjoin.local.plan.blocking import Parts as Parts
     from epsjoin.local.plan.blocking import parts as parts
     from epsjoin.local.plan.cuts import Cuts as Cuts
-    from epsjoin.local.plan.own_rule import OwnRule as OwnRule
-    from epsjoin.local.plan.rules import SplitRule as SplitRule
-    from epsjoin.local.plan.rules import max_generation as max_generation
-    from epsjoin.local.plan.rules import max_split_level as max_split_level
-    from epsjoin.local.plan.rules import max_splits_per_level as max_splits_per_level
+    from epsjoin.local.plan.split_rules.own_rule import OwnRule as OwnRule
+    from epsjoin.local.plan.split_rules.rules import SplitRule as SplitRule
+    from epsjoin.local.plan.split_rules.rules import max_generation as max_generation
+    from epsjoin.local.plan.split_rules.rules import max_split_level as max_split_level
+    from epsjoin.local.plan.split_rules.rules import max_splits_per_level as max_splits_per_level
     from epsjoin.local.progressive.kinds.columns import Band as Band
     from epsjoin.local.progressive.kinds.columns import Equi as Equi
     from epsjoin.local.progressive.kinds.columns import Spatial as Spatial
@@ -158,8 +158,8 @@ _HOMES = {
     "local.neighbours.within": "degree",
     "local.plan.blocking": "Parts parts",
     "local.plan.cuts": "Cuts",
-    "local.plan.own_rule": "OwnRule",
-    "local.plan.rules": "SplitRule max_generation max_split_level max_splits_per_level",
+    "local.plan.split_rules.own_rule": "OwnRule",
+    "local.plan.split_rules.rules": "SplitRule max_generation max_split_level max_splits_per_level",
     "local.progressive.kinds.columns": "Band Equi Spatial Temporal",
     "local.progressive.kinds.kind": "JoinKind",
     "local.progressive.results": "Found",

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin.kernels.distances import NOTHING_IS_WITHIN
-from epsjoin.kernels.join.projection import FILTER_SIZES, SQUARES, Projection, filter_size
-from epsjoin.kernels.join.stack_sweep import CANDIDATES, DISTANCES, PairBatch
-from epsjoin.kernels.join.vectors import BLOCK
-from epsjoin.kernels.join.window import WindowRows, is_done, new_state, window_rows, window_sweep
-from epsjoin.kernels.join.window_keys import Keys, window_candidates
+from epsjoin.kernels.pairs.batch import CANDIDATES, DISTANCES, PairBatch
+from epsjoin.kernels.projection import FILTER_SIZES, SQUARES, Projection, filter_size
+from epsjoin.kernels.sweep.vectors import BLOCK
+from epsjoin.kernels.sweep.window import WindowRows, is_done, new_state, window_rows, window_sweep
+from epsjoin.kernels.sweep.window_keys import Keys, window_candidates
 from epsjoin.local.plan.projection import order_axes, simple_projection
 
 from .sets import BY_NAME, Points, uniform

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin import get_metric
-from epsjoin.kernels.join.cuts import HASH_AXIS
+from epsjoin.kernels.plan.cuts import HASH_AXIS
 from epsjoin.local.join.parts import join_part
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.join_plan import JoinPlan

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 
 from epsjoin import Cuts, estimate, get_metric, self_join
-from epsjoin.kernels.join import codes
-from epsjoin.kernels.join.stack_sweep import stack_comparisons
-from epsjoin.local.plan.encode import replicate_cubes
-from epsjoin.local.plan.own_rule import Rule
+from epsjoin.kernels import codes
+from epsjoin.kernels.sweep.stack_sweep import stack_comparisons
 from epsjoin.local.plan.planner import plan_join
-from epsjoin.local.plan.rules import make_split_rule
+from epsjoin.local.plan.split_rules.encode import replicate_cubes
+from epsjoin.local.plan.split_rules.own_rule import Rule
+from epsjoin.local.plan.split_rules.rules import make_split_rule
 from epsjoin.local.plan.spread import replicate
 
 from .experiments.cost_model import expected_work

@@ -19,10 +19,10 @@ from benchmarks.experiments.cost_model import (
     largest_sort,
 )
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.join import codes
-from epsjoin.kernels.join.stack_sweep import stack_comparisons
-from epsjoin.local.plan.encode import replicate_cubes
-from epsjoin.local.plan.rules import NO_LIMIT, make_split_rule
+from epsjoin.kernels import codes
+from epsjoin.kernels.sweep.stack_sweep import stack_comparisons
+from epsjoin.local.plan.split_rules.encode import replicate_cubes
+from epsjoin.local.plan.split_rules.rules import NO_LIMIT, make_split_rule
 from oracles import papers
 
 EPS = 1 / 7  # cubes of side 1/8; p_0 = 1/7, p_1 = 1/3; level 2 is the deepest

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.filters import Swept, fit, sweeps
-from epsjoin.kernels.join.projection import SQUARES
+from epsjoin.kernels.projection import SQUARES
 from epsjoin.local.plan.projection import choose_projection
 
 

@@ -18,8 +18,8 @@ import pytest
 import epsjoin
 from epsjoin.kernels import accelerate
 from epsjoin.kernels.accelerate import digest_sources, open_folder
-from epsjoin.kernels.join.sort_pairs import count
 from epsjoin.kernels.neighbours.boxes import child_gaps
+from epsjoin.kernels.pairs.sort_pairs import count
 from tests.bytecode import BYTECODE
 
 

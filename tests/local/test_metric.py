@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from epsjoin import Band, Similarity, Spatial, ball_join, estimate, fit_epsilon, progressive_join, update_join
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.join.projection import MAXIMUM, SQUARES, SUM
+from epsjoin.kernels.projection import MAXIMUM, SQUARES, SUM
 from epsjoin.local.join.arrays import self_join
 from epsjoin.local.metric import METRICS, Metric, get_metric
 from oracles import examples

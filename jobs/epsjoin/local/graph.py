@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats
-from epsjoin.kernels.join.graph import count_lower_upper, fill_both_ends
-from epsjoin.kernels.join.sort_pairs import RowNumbers
+from epsjoin.kernels.pairs.graph import count_lower_upper, fill_both_ends
+from epsjoin.kernels.pairs.sort_pairs import RowNumbers
 from epsjoin.kernels.sorting import lexsort
 from epsjoin.local.arguments import (
     as_array,

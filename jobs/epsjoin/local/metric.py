@@ -11,7 +11,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels import distances
 from epsjoin.kernels.arrays import Floats, Points
 from epsjoin.kernels.distances import Decision
-from epsjoin.kernels.join.projection import MAXIMUM, SQUARES, SUM
+from epsjoin.kernels.projection import MAXIMUM, SQUARES, SUM
 from epsjoin.local.arguments import as_number
 
 METRICS = {

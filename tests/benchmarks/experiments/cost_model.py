@@ -46,7 +46,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.join.codes import BITS, deepest_level
+from epsjoin.kernels.codes import BITS, deepest_level
 from oracles.papers import merge_passes
 
 
@@ -80,7 +80,7 @@ def inner_side(eps: float) -> float:
     ``(x + eps/2) / (1 + eps)``. Dittrich's dissertation, section 3.3, has ``x' = eps/2 + x (1 - eps)`` with
     the side ``(1 - eps) eps``, the same but for terms of ``eps**3``; its cubes do not fill the unit cube.
 
-    Clamped to the space instead, as :func:`epsjoin.kernels.join.codes.cube_corners` does, cubes stop at each
+    Clamped to the space instead, as :func:`epsjoin.kernels.codes.cube_corners` does, cubes stop at each
     level with the same probabilities; the outermost cells are then a little likelier than the others.
     """
     return eps / (1.0 + eps)
@@ -171,7 +171,7 @@ def expected_work(
     n : points.
     d : dimensions, above 0; a fractal dimension at your own risk, see the module.
     eps : relative to the side of the space that holds the points, above 0.
-    k, msl : the split rule, see :mod:`epsjoin.local.plan.rules`.
+    k, msl : the split rule, see :mod:`epsjoin.local.plan.split_rules.rules`.
     n_right : points of the second table; none for one table with itself, in which each pair of different
         points is compared once for each cell in which it meets, and replicas of one point never.
 

@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from epsjoin.kernels import codes
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.kernels.join import codes
-from epsjoin.kernels.join.stack_sweep import stack_comparisons
-from epsjoin.local.plan.encode import CodedRows, replicate_cubes
-from epsjoin.local.plan.rules import NO_LIMIT, make_split_rule
+from epsjoin.kernels.sweep.stack_sweep import stack_comparisons
+from epsjoin.local.plan.split_rules.encode import CodedRows, replicate_cubes
+from epsjoin.local.plan.split_rules.rules import NO_LIMIT, make_split_rule
 
 _TRIED_ROWS = 1000
 

@@ -6,16 +6,10 @@ import numpy as np
 
 from epsjoin.kernels.arrays import Floats
 from epsjoin.kernels.distances import EUCLIDEAN, make_decision
-from epsjoin.kernels.join.regular import stack_rows
-from epsjoin.kernels.join.stack_sweep import (
-    CANDIDATES,
-    PAIRS,
-    PairBatch,
-    StackRows,
-    is_done,
-    new_state,
-    stack_sweep,
-)
+from epsjoin.kernels.pairs.batch import CANDIDATES, PAIRS, PairBatch
+from epsjoin.kernels.plan.regular import stack_rows
+from epsjoin.kernels.plan.stack_rows import StackRows
+from epsjoin.kernels.sweep.stack_sweep import is_done, new_state, stack_sweep
 
 from ..measure import clocked
 from .counting import cubes_of

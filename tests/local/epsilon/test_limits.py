@@ -16,7 +16,7 @@ from epsjoin.local.epsilon.fit import fit_epsilon
 from epsjoin.local.epsilon.limits import Expectation
 from epsjoin.local.join.arrays import self_join
 from epsjoin.local.metric import get_metric
-from epsjoin.local.plan import sample_pairs
+from epsjoin.local.plan.expectation import sample_pairs
 from tests import open_sets
 from tests.local.join.many_dimensions import features
 

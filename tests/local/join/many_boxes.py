@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from epsjoin.local.join import objects as join_objects
 from epsjoin.local.metric import get_metric
-from epsjoin.local.plan import box_tree
+from epsjoin.local.plan.tree import box_tree
 
 SEEDS = st.integers(0, 10**6)
 METRICS = {"euclidean": 0.0, "manhattan": 0.0, "chebyshev": 0.0, "minkowski": 3.0}

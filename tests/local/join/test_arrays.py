@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.errors import BudgetError
-from epsjoin.kernels.join import window
+from epsjoin.kernels.sweep import window
 from epsjoin.local.join.arrays import iter_self_join, self_join
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan.cuts import Cuts
-from epsjoin.local.plan.own_rule import OwnRule
 from epsjoin.local.plan.planner import plan_join
-from epsjoin.local.plan.rules import max_split_level, max_splits_per_level
+from epsjoin.local.plan.split_rules.own_rule import OwnRule
+from epsjoin.local.plan.split_rules.rules import max_split_level, max_splits_per_level
 from epsjoin.local.plan.spread import replicate
 from oracles import examples
 from oracles import join as twin

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from epsjoin.errors import ArgumentError, BudgetError
 from epsjoin.local.join.arrays import HOW, iter_join, join, self_join
 from epsjoin.local.plan.cuts import Cuts
-from epsjoin.local.plan.own_rule import OwnRule
+from epsjoin.local.plan.split_rules.own_rule import OwnRule
 from epsjoin.local.sweep import sweeping
 from oracles import examples
 from oracles import join as twin

@@ -13,16 +13,16 @@ from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
 from epsjoin.errors import ArgumentError, BudgetError
-from epsjoin.kernels.join.codes import deepest_level
-from epsjoin.kernels.join.cuts import HASH_AXIS
+from epsjoin.kernels.codes import deepest_level
+from epsjoin.kernels.plan.cuts import HASH_AXIS
 from epsjoin.local.join.parts import join_part
 from epsjoin.local.metric import get_metric
 from epsjoin.local.plan import planner
 from epsjoin.local.plan.cuts import Cuts
-from epsjoin.local.plan.grow_tree import grow_tree
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.spread import replicate
+from epsjoin.local.plan.tree.grow_tree import grow_tree
 from epsjoin.local.sweep.threads import in_ranges
 from oracles import INTERPRETED, examples, papers
 from oracles import join as twin

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.spatial import cKDTree
 
-from epsjoin.kernels.join.projection import MAXIMUM, SQUARES, SUM
-from epsjoin.kernels.join.stack_sweep import CANDIDATES, DISTANCES
+from epsjoin.kernels.pairs.batch import CANDIDATES, DISTANCES
+from epsjoin.kernels.projection import MAXIMUM, SQUARES, SUM
 from epsjoin.local.plan.projection import (
     choose_projection,
     row_candidates,
@@ -18,7 +18,7 @@ from epsjoin.local.plan.projection import (
 from epsjoin.local.plan.two_tables import count_between
 from oracles import examples
 from oracles import join as twin
-from tests.kernels.join.sweeps import NORMS, is_narrowed, sweep_all
+from tests.kernels.sweeps import NORMS, is_narrowed, sweep_all
 
 
 def one_by_one(n, work):

@@ -10,7 +10,7 @@ import pytest
 
 from epsjoin import Cuts, get_metric
 from epsjoin.local.join.parts import join_part
-from epsjoin.local.plan.expected_parts import expect_parts
+from epsjoin.local.plan.expectation.expected_parts import expect_parts
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.spread import replicate

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from epsjoin.kernels.join.codes import as_keys, cube_corners, hold_cubes, range_ends
+from epsjoin.kernels.codes import as_keys, cube_corners, hold_cubes, range_ends
 from epsjoin.kernels.paired import paired_distances
 from epsjoin.local.progressive.driver import Driver
 from epsjoin.local.progressive.kinds.columns import Band, Equi, Spatial, Temporal

@@ -15,7 +15,7 @@ from epsjoin import get_metric, self_join
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.local.join.parts import join_part
 from epsjoin.local.plan.cuts import Cuts
-from epsjoin.local.plan.expected_parts import expect_parts
+from epsjoin.local.plan.expectation.expected_parts import expect_parts
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.spread import replicate

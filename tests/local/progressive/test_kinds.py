@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epsjoin.errors import ArgumentError
-from epsjoin.kernels.join.codes import is_prefix
-from epsjoin.local.plan.encode import encode
+from epsjoin.kernels.codes import is_prefix
+from epsjoin.local.plan.split_rules.encode import encode
 from epsjoin.local.progressive import driver
 from epsjoin.local.progressive.kinds import columns
 from epsjoin.local.progressive.kinds.columns import Band, Equi, Spatial, Temporal

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epsjoin.kernels.join.codes import cube_corners, is_prefix, owns_pair
+from epsjoin.kernels.codes import cube_corners, is_prefix, owns_pair
 from epsjoin.local.bestmatch.orders import Closest
 from epsjoin.local.bestmatch.waiting import StreamArea, StreamRows
 from epsjoin.local.progressive.kinds.columns import Band, Temporal

@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from epsjoin.kernels.join.sort_pairs import Block
+from epsjoin.kernels.pairs.sort_pairs import Block
 from epsjoin.local.sweep import buckets
 
 N_RIGHT = 1 << 17

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from epsjoin.errors import BudgetError
 from epsjoin.kernels.distances import EUCLIDEAN, make_decision
-from epsjoin.kernels.join.projection import SQUARES
-from epsjoin.kernels.join.row_windows import MAX_DIMENSIONS, row_windows
+from epsjoin.kernels.projection import SQUARES
+from epsjoin.kernels.sweep.row_windows import MAX_DIMENSIONS, row_windows
 from epsjoin.local.join.arrays import self_join
 from epsjoin.local.metric import axis_difference
 from epsjoin.local.plan.projection import simple_projection

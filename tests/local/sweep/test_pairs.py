@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from epsjoin.kernels.join import sort_pairs
+from epsjoin.kernels.pairs import sort_pairs
 from epsjoin.local.sweep import pairs as sweep_pairs
 from epsjoin.local.sweep.pairs import Pairs, collect
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from epsjoin.errors import BudgetError
-from epsjoin.kernels.join import window
+from epsjoin.kernels.sweep import window
 from epsjoin.local.join.arrays import iter_join, iter_self_join, join, self_join
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.sweep import sweeping
@@ -187,9 +187,9 @@ STOPPED = f"""
 import json, os, signal, sys, threading
 signal.signal(signal.SIGINT, signal.default_int_handler)  # also where the parent ignores it
 import numpy as np
-from epsjoin.kernels.join import window
-from epsjoin.kernels.join.row_windows import count_candidates
-from epsjoin.kernels.join.stack_sweep import CANDIDATES
+from epsjoin.kernels.sweep import window
+from epsjoin.kernels.sweep.row_windows import count_candidates
+from epsjoin.kernels.pairs.batch import CANDIDATES
 from epsjoin.local.join import partners
 from epsjoin.local.join.arrays import iter_self_join, join, self_join
 from epsjoin.local.sweep import by_row

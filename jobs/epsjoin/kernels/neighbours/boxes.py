@@ -15,7 +15,7 @@ import numpy as np
 from epsjoin.kernels.accelerate import njit, njit_inner, njit_inner_any_order
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.axis_sums import sum_axes
-from epsjoin.kernels.join.projection import MAXIMUM, SQUARES
+from epsjoin.kernels.projection import MAXIMUM, SQUARES
 
 DEPTH = 128
 """More than the number of boxes that wait on a way down: one for each level of the tree, and one."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from epsjoin.kernels.accelerate import njit, njit_inner
 from epsjoin.kernels.arrays import Bools, Floats, Ints
-from epsjoin.kernels.join.read_ahead import read_ahead
+from epsjoin.kernels.simd.read_ahead import read_ahead
 
 _AHEAD = 16
 """Number of entries between the one that is put into its list and the one whose list memory is asked for."""

@@ -8,10 +8,10 @@ from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.axis_sums import sum_axes
 from epsjoin.kernels.distances import BY_AXIS, EUCLIDEAN, Decision, decide
-from epsjoin.kernels.join.lanes import PLACES
-from epsjoin.kernels.join.near_values import near_lanes
-from epsjoin.kernels.join.vectors import lowest_lane
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_one
+from epsjoin.kernels.simd.lanes import PLACES
+from epsjoin.kernels.simd.near_values import near_lanes
+from epsjoin.kernels.sweep.vectors import lowest_lane
 
 BLOCK = 64  # points whose distances are summed side by side: they stay in the fastest cache
 

@@ -13,9 +13,6 @@ import numpy as np
 from epsjoin.kernels.accelerate import njit, njit_inner, njit_inner_any_order
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import EUCLIDEAN
-from epsjoin.kernels.join.lanes import PLACES
-from epsjoin.kernels.join.near_values import keep_near
-from epsjoin.kernels.join.projection import SQUARES
 from epsjoin.kernels.neighbours.boxes import (
     DEPTH,
     BoxTree,
@@ -26,6 +23,9 @@ from epsjoin.kernels.neighbours.boxes import (
 )
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_in_order
 from epsjoin.kernels.neighbours.tree import reach
+from epsjoin.kernels.projection import SQUARES
+from epsjoin.kernels.simd.lanes import PLACES
+from epsjoin.kernels.simd.near_values import keep_near
 
 _LANES = 8
 """Gaps are computed for a multiple of so many queries: LLVM takes so many at once, the rest one by one."""

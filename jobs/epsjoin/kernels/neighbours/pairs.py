@@ -9,8 +9,6 @@ import numpy as np
 from epsjoin.kernels.accelerate import njit, njit_inner
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import BY_AXIS, EUCLIDEAN, Decision, decide
-from epsjoin.kernels.join.projection import SQUARES
-from epsjoin.kernels.join.sort_pairs import sort_groups
 from epsjoin.kernels.neighbours.boxes import (
     DEPTH,
     BoxTree,
@@ -21,6 +19,8 @@ from epsjoin.kernels.neighbours.boxes import (
     shape_of,
 )
 from epsjoin.kernels.neighbours.within import Reach
+from epsjoin.kernels.pairs.sort_pairs import sort_groups
+from epsjoin.kernels.projection import SQUARES
 
 
 class Room(NamedTuple):

@@ -21,12 +21,12 @@ import numpy as np
 from epsjoin.kernels.accelerate import njit, njit_inner
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import EUCLIDEAN, Decision
-from epsjoin.kernels.join.lanes import PLACES
-from epsjoin.kernels.join.near_values import keep_near
-from epsjoin.kernels.join.projection import SQUARES
 from epsjoin.kernels.neighbours.boxes import DEPTH, BoxTree, leaf_room, leaf_values, shape_of
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_in_order
 from epsjoin.kernels.neighbours.tree import reach, search_tree
+from epsjoin.kernels.projection import SQUARES
+from epsjoin.kernels.simd.lanes import PLACES
+from epsjoin.kernels.simd.near_values import keep_near
 
 _GROUP = 32
 """Maximum number of queries of a group."""

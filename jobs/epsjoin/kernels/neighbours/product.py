@@ -1,6 +1,6 @@
 """The k nearest rows of many dimensions: the best products of each query, and what else may be near.
 
-What remains of a product when the point's half is subtracted (:mod:`epsjoin.kernels.join.product`) is a
+What remains of a product when the point's half is subtracted (:mod:`epsjoin.kernels.product.product`) is a
 *rest*; it tells about how near the point is. The points with the best rests of a query are its *pool*. No
 other point is a neighbour if the worst of a full pool is below the query's threshold.
 """
@@ -12,7 +12,8 @@ import numpy as np
 from epsjoin.kernels.accelerate import njit, njit_inner
 from epsjoin.kernels.arrays import Bools, Floats, Floats32, Ints
 from epsjoin.kernels.distances import EUCLIDEAN, Decision
-from epsjoin.kernels.join.product import (
+from epsjoin.kernels.neighbours.heaps import NearestLists, keep_one
+from epsjoin.kernels.product.product import (
     LANES,
     MIN_THRESHOLD,
     ProductRows,
@@ -22,8 +23,7 @@ from epsjoin.kernels.join.product import (
     survivors_among,
     survivors_of_columns,
 )
-from epsjoin.kernels.join.vectors import lowest_lane
-from epsjoin.kernels.neighbours.heaps import NearestLists, keep_one
+from epsjoin.kernels.sweep.vectors import lowest_lane
 
 _SQUARE_SLACK, _MIN_SQUARE = 1e-12, 1e-300
 """More than the square of a rounded root is off by; tiny squares have few digits."""

@@ -24,9 +24,6 @@ from epsjoin.kernels.distances import (
     Decision,
     decide,
 )
-from epsjoin.kernels.join.lanes import PLACES
-from epsjoin.kernels.join.near_values import keep_near
-from epsjoin.kernels.join.projection import SQUARES
 from epsjoin.kernels.neighbours.boxes import (
     DEPTH,
     BoxTree,
@@ -39,6 +36,9 @@ from epsjoin.kernels.neighbours.boxes import (
     square_gaps,
 )
 from epsjoin.kernels.neighbours.heaps import NearestLists, keep_in_order, keep_one, order_heap
+from epsjoin.kernels.projection import SQUARES
+from epsjoin.kernels.simd.lanes import PLACES
+from epsjoin.kernels.simd.near_values import keep_near
 
 MAX_IN_ORDER = 32
 """Up to so many neighbours, a list is kept in order: then finding an entry's place costs less than a heap."""

@@ -32,7 +32,7 @@ from epsjoin.local.epsilon.power_law import (
 )
 from epsjoin.local.epsilon.two_tables import RightSample
 from epsjoin.local.metric import Metric
-from epsjoin.local.plan.expected import ExpectedPairs, expect_pairs, expect_pairs_between
+from epsjoin.local.plan.expectation.expected import ExpectedPairs, expect_pairs, expect_pairs_between
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,7 @@ from epsjoin.local.epsilon.radius import choose_r_max
 from epsjoin.local.epsilon.two_tables import fit_between
 from epsjoin.local.join.arrays import iter_self_join
 from epsjoin.local.metric import Metric, get_metric
-from epsjoin.local.plan.expected import draw_rows
+from epsjoin.local.plan.expectation.expected import draw_rows
 from epsjoin.local.scale import check_weights, multiply
 
 

@@ -14,7 +14,7 @@ from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.paired import paired_distances
 from epsjoin.local.epsilon.power_law import BY_HAND
 from epsjoin.local.metric import Metric
-from epsjoin.local.plan.expected import draw_rows
+from epsjoin.local.plan.expectation.expected import draw_rows
 
 TYPED_DIGITS = 6
 """Significant digits of an eps that is to be typed."""

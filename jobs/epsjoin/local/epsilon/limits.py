@@ -14,8 +14,13 @@ from epsjoin.local.epsilon.bracket import bracket_eps
 from epsjoin.local.epsilon.epsilon_fit import EpsilonFit
 from epsjoin.local.epsilon.fit import fit_epsilon
 from epsjoin.local.metric import Metric
-from epsjoin.local.plan.expected import ExpectedPairs, draw_rows, expect_pairs, expect_pairs_between
-from epsjoin.local.plan.held_pairs import HeldPairs
+from epsjoin.local.plan.expectation.expected import (
+    ExpectedPairs,
+    draw_rows,
+    expect_pairs,
+    expect_pairs_between,
+)
+from epsjoin.local.plan.expectation.held_pairs import HeldPairs
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from epsjoin.local.epsilon.power_law import (
 from epsjoin.local.epsilon.radius import choose_r_max_between
 from epsjoin.local.join.arrays import iter_join
 from epsjoin.local.metric import Metric
-from epsjoin.local.plan.expected import draw_rows
+from epsjoin.local.plan.expectation.expected import draw_rows
 from epsjoin.local.sweep.pairs import Pairs
 
 

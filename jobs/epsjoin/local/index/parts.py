@@ -10,12 +10,12 @@ import numpy as np
 from epsjoin.kernels.accelerate import plain, read_only
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import Decision
-from epsjoin.kernels.join.sort_pairs import Block, sort_by_rows
 from epsjoin.kernels.neighbours.boxes import BoxTree
 from epsjoin.kernels.neighbours.heaps import NearestLists
 from epsjoin.kernels.neighbours.pairs import Room, find_pairs, find_within
 from epsjoin.kernels.neighbours.tree import search_tree
 from epsjoin.kernels.neighbours.within import Reach
+from epsjoin.kernels.pairs.sort_pairs import Block, sort_by_rows
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.tree import count_leaves, grow_boxes, widen
 from epsjoin.local.sweep.pairs import Pairs, concatenate

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.distances import Decision
-from epsjoin.kernels.join.projection import Projection
-from epsjoin.kernels.join.row_windows import row_windows
-from epsjoin.kernels.join.window import WindowRows, window_rows
+from epsjoin.kernels.projection import Projection
+from epsjoin.kernels.sweep.row_windows import row_windows
+from epsjoin.kernels.sweep.window import WindowRows, window_rows
 from epsjoin.local.arguments import int_column
 from epsjoin.local.coordinates import check_dimensions, check_points
 from epsjoin.local.join.few_rows import FewRows
@@ -22,7 +22,7 @@ from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.join.parts import join_part
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.cuts import Cuts
-from epsjoin.local.plan.expected import expected_pairs_of_tables
+from epsjoin.local.plan.expectation.expected import expected_pairs_of_tables
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.projection import choose_projection
 from epsjoin.local.plan.row_by_row import choose_coordinates, is_row_by_row
@@ -148,8 +148,8 @@ class ArrayJoin(NamedTuple):
 
         Notes
         -----
-        Few rows are joined in one call (:mod:`epsjoin.kernels.join.few_rows`). In few dimensions, Euclid's
-        distance is swept row by row (:mod:`epsjoin.kernels.join.row_sweep`), which makes no batches.
+        Few rows are joined in one call (:mod:`epsjoin.kernels.sweep.few_rows`). In few dimensions, Euclid's
+        distance is swept row by row (:mod:`epsjoin.kernels.sweep.row_sweep`), which makes no batches.
         """
         few_rows = self.find_few_rows()
         if few_rows is not None:

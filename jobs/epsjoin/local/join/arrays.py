@@ -2,7 +2,7 @@
 
 :func:`self_join` joins one table with itself, :func:`join` joins two; the functions whose names begin with
 ``iter_`` return the pairs batch by batch. By default the join is not split: one sweep with a window finds all
-pairs (:mod:`epsjoin.kernels.join.window`). :class:`epsjoin.Cuts` splits it into parts, as the Spark jobs do,
+pairs (:mod:`epsjoin.kernels.sweep.window`). :class:`epsjoin.Cuts` splits it into parts, as the Spark jobs do,
 which needs less memory at once, or as the papers do.
 """
 
@@ -129,7 +129,7 @@ def self_join(
     (more with ``ids``).
 
     Up to 3 dimensions, euclidean, without weights, ``ids`` and cuts, are swept row by row
-    (:mod:`epsjoin.kernels.join.row_sweep`): the same pairs and distances. Where points have many
+    (:mod:`epsjoin.kernels.sweep.row_sweep`): the same pairs and distances. Where points have many
     neighbours, these are not sorted afterwards, and the result takes 24 bytes per pair at any moment.
 
     Examples

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from epsjoin.kernels.join.projection import Projection
+from epsjoin.kernels.projection import Projection
 from epsjoin.local.arguments import is_one_number
 from epsjoin.local.coordinates import check_coordinates, check_dimensions
 from epsjoin.local.join.array_join import ArrayJoin, check_ids

@@ -7,7 +7,8 @@ import numpy as np
 from epsjoin.kernels.accelerate import plain, read_only
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.distances import BY_AXIS, CHEBYSHEV, EUCLIDEAN, MANHATTAN
-from epsjoin.kernels.join.few_rows import (
+from epsjoin.kernels.projection import MAXIMUM, SQUARES, SUM
+from epsjoin.kernels.sweep.few_rows import (
     Tables,
     Windows,
     choose_axis,
@@ -16,8 +17,7 @@ from epsjoin.kernels.join.few_rows import (
     join_few,
     mark_few,
 )
-from epsjoin.kernels.join.projection import MAXIMUM, SQUARES, SUM
-from epsjoin.kernels.join.row_windows import MAX_DIMENSIONS
+from epsjoin.kernels.sweep.row_windows import MAX_DIMENSIONS
 from epsjoin.local.metric import Metric
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import UNREAD, Counters, add_counts

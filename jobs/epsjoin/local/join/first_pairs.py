@@ -12,7 +12,7 @@ from contextlib import closing
 import numpy as np
 
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.kernels.join.window import window_rows
+from epsjoin.kernels.sweep.window import window_rows
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.projection import choose_projection
 from epsjoin.local.sweep.pairs import Pairs, collect

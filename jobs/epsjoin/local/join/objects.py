@@ -17,16 +17,17 @@ from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bools, Floats, Ints
-from epsjoin.kernels.join.box_sweep import Objects, SweepOrder, box_sweep, gather_rows, sweep_order
-from epsjoin.kernels.join.cubes import Cubes, assign_cubes, count_rows, make_cubes, separating_axes
-from epsjoin.kernels.join.stack_sweep import PairBatch, is_done, new_state
+from epsjoin.kernels.pairs.batch import PairBatch
+from epsjoin.kernels.plan.cubes import Cubes, assign_cubes, count_rows, make_cubes, separating_axes
+from epsjoin.kernels.sweep.box_sweep import Objects, SweepOrder, box_sweep, gather_rows, sweep_order
+from epsjoin.kernels.sweep.stack_sweep import is_done, new_state
 from epsjoin.local.arguments import as_array, as_number, check_count
 from epsjoin.local.coordinates import check_dimensions, check_points
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.metric import Metric
-from epsjoin.local.plan.box_tree import grow_box_tree
 from epsjoin.local.plan.costs import BOX_NS_PER_CANDIDATE, BOX_NS_PER_ROW
-from epsjoin.local.plan.cut_tree import prune_tree
+from epsjoin.local.plan.tree.box_tree import grow_box_tree
+from epsjoin.local.plan.tree.cut_tree import prune_tree
 from epsjoin.local.progress import Progress
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import add_counts

@@ -9,9 +9,9 @@ from contextlib import closing
 import numpy as np
 
 from epsjoin.kernels.arrays import Bools, Floats, Ints
-from epsjoin.kernels.join.partner_sweep import look_both_ways, partner_sweep
-from epsjoin.kernels.join.projection import Projection
-from epsjoin.kernels.join.window import is_done, new_state, window_rows
+from epsjoin.kernels.projection import Projection
+from epsjoin.kernels.sweep.partner_sweep import look_both_ways, partner_sweep
+from epsjoin.kernels.sweep.window import is_done, new_state, window_rows
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.projection import choose_projection
 from epsjoin.local.sweep.sweeping import CHUNKS_AHEAD, COUNTED, SweepOptions, add_counts, chunks_of
@@ -50,7 +50,7 @@ def find_partners(
     Notes
     -----
     O(n log n) and the candidates: those of a row until its first partner, beginning with the nearest along
-    the sweep. A bit of memory per row beside what :func:`epsjoin.kernels.join.window.window_rows` says.
+    the sweep. A bit of memory per row beside what :func:`epsjoin.kernels.sweep.window.window_rows` says.
     """
     n, reach = len(points), metric.embedded_eps(eps)
     embedded = metric.embed(points)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from epsjoin.kernels.arrays import Bools, Floats, Ints
-from epsjoin.kernels.join.vectors import BLOCK
+from epsjoin.kernels.sweep.vectors import BLOCK
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.keys import Keys, PartRows
 from epsjoin.local.plan.spread import as_points
@@ -38,7 +38,7 @@ def join_part(
     batch_rows : maximum number of pairs in one batch, at least 32.
     counters : dictionary to whose entries the work is added while batches come: ``rows``, ``carried_rows``,
         ``candidates``, ``distance_computations``, ``pairs``, and ``largest_stack``, which keeps the maximum
-        (:mod:`epsjoin.kernels.join.stack_sweep` defines them).
+        (:mod:`epsjoin.kernels.sweep.stack_sweep` defines them).
     n_jobs : number of threads under planned cuts; the papers' sweep has one.
     is_right : (n,) bool, for two tables: whether a row is one of the right table. A pair is then (left id,
         right id).

@@ -11,7 +11,7 @@ from epsjoin.kernels.arrays import Ints, Points
 from epsjoin.local.join.array_join import limited
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.metric import Metric
-from epsjoin.local.plan.expected import expected_pairs_of_tables
+from epsjoin.local.plan.expectation.expected import expected_pairs_of_tables
 from epsjoin.local.product.rows import FilterSpace
 from epsjoin.local.product.sweep import NamedRows, sweep_products
 from epsjoin.local.progress import Progress

@@ -19,8 +19,8 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Bools, Floats, Ints, Words
 from epsjoin.kernels.ids import IdIndex, differ_from, rows_of
-from epsjoin.kernels.join.near_cells import NearCells, find_near, mark_cells
-from epsjoin.kernels.join.window import window_rows
+from epsjoin.kernels.sweep.near_cells import NearCells, find_near, mark_cells
+from epsjoin.kernels.sweep.window import window_rows
 from epsjoin.local.arguments import index_distinct, int_column
 from epsjoin.local.coordinates import check_dimensions, check_points
 from epsjoin.local.join.array_join import ArrayJoin

@@ -24,7 +24,6 @@ import numpy as np
 
 from epsjoin.kernels.arrays import Floats, Floats32, Ints, Points
 from epsjoin.kernels.distances import Decision
-from epsjoin.kernels.join.product import MIN_THRESHOLD, ProductRows
 from epsjoin.kernels.neighbours.heaps import NearestLists, sort_nearest_in_rows
 from epsjoin.kernels.neighbours.product import (
     decide_best,
@@ -33,6 +32,7 @@ from epsjoin.kernels.neighbours.product import (
     pool_columns,
     pool_products,
 )
+from epsjoin.kernels.product.product import MIN_THRESHOLD, ProductRows
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.tree import make_lists
 from epsjoin.local.product.blas import one_thread

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.kernels.join.projection import MAXIMUM, SQUARES
+from epsjoin.kernels.projection import MAXIMUM, SQUARES
 
 
 class Cells(NamedTuple):

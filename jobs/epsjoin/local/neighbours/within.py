@@ -13,16 +13,16 @@ from numpy.typing import ArrayLike
 from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.distances import EARTH_RADIUS_KM
-from epsjoin.kernels.join.projection import SQUARES
-from epsjoin.kernels.join.sort_pairs import count
 from epsjoin.kernels.neighbours.within import Reach, count_within_tree
+from epsjoin.kernels.pairs.sort_pairs import count
+from epsjoin.kernels.projection import SQUARES
 from epsjoin.local.coordinates import check_dimensions, check_points
 from epsjoin.local.join.arrays import iter_join, iter_self_join
 from epsjoin.local.join.few_rows import FewRows
 from epsjoin.local.join.options import JoinOptions
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.tree import grow_boxes, order_by_place
-from epsjoin.local.plan.expected import expected_pairs_of_tables
+from epsjoin.local.plan.expectation.expected import expected_pairs_of_tables
 from epsjoin.local.plan.product import MIN_DIMENSIONS, has_products
 from epsjoin.local.progress import Progress, ProgressArgument
 from epsjoin.local.scale import ScaledMetric, scale_metric

@@ -79,7 +79,7 @@ def parts(
     Notes
     -----
     O(n log parts) after a plan on a sample of ``cuts.sample_rows`` points. The reference point method
-    (Dittrich's dissertation, definition 9) as a bit mask: ``epsjoin.kernels.join.cuts`` has the proof.
+    (Dittrich's dissertation, definition 9) as a bit mask: ``epsjoin.kernels.plan.cuts`` has the proof.
 
     Examples
     --------

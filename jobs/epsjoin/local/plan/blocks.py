@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Floats32, Ints, Points
-from epsjoin.kernels.join.cuts import hash_to_unit
+from epsjoin.kernels.plan.cuts import hash_to_unit
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.costs import (
     BLOCK_NS_PER_BYTE,

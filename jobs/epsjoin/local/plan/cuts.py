@@ -10,8 +10,8 @@ import numpy as np
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Ints
 from epsjoin.local.arguments import as_number, check_choice, check_count, check_seed
-from epsjoin.local.plan.own_rule import OwnRule, Rule
-from epsjoin.local.plan.rules import SplitRule, make_split_rule, parse_split_rule
+from epsjoin.local.plan.split_rules.own_rule import OwnRule, Rule
+from epsjoin.local.plan.split_rules.rules import SplitRule, make_split_rule, parse_split_rule
 from epsjoin.params import CUTS, DECISIONS
 
 

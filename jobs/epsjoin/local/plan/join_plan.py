@@ -11,18 +11,18 @@ import numpy as np
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Bytes, Floats, Ints
-from epsjoin.kernels.join.cuts import CutTree
+from epsjoin.kernels.plan.cuts import CutTree
 from epsjoin.local.metric import Metric, get_metric
-from epsjoin.local.plan.encode import Space
 from epsjoin.local.plan.keys import CodeKey, Key, MaskKey
-from epsjoin.local.plan.own_rule import Rule
-from epsjoin.local.plan.rules import SplitRule, make_split_rule, rule_from_json
 from epsjoin.local.plan.sizes import row_bytes
+from epsjoin.local.plan.split_rules.encode import Space
+from epsjoin.local.plan.split_rules.own_rule import Rule
+from epsjoin.local.plan.split_rules.rules import SplitRule, make_split_rule, rule_from_json
 from epsjoin.local.scale import Scale, ScaledMetric
 
 
 class ExpectedParts(NamedTuple):
-    """What a plan expects of each of its parts, made by :mod:`epsjoin.local.plan.expected_parts`.
+    """What a plan expects of each of its parts, made by :mod:`epsjoin.local.plan.expectation.expected_parts`.
 
     Parameters
     ----------

@@ -12,15 +12,15 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from epsjoin.kernels.arrays import Bools, Bytes, Floats, Ints
-from epsjoin.kernels.join.codes import cube_corners
-from epsjoin.kernels.join.cuts import CutTree, assign, hash_to_unit
-from epsjoin.kernels.join.regular import carry, stack_rows
-from epsjoin.kernels.join.window import window_rows
+from epsjoin.kernels.codes import cube_corners
+from epsjoin.kernels.plan.cuts import CutTree, assign, hash_to_unit
+from epsjoin.kernels.plan.regular import carry, stack_rows
+from epsjoin.kernels.sweep.window import window_rows
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.costs import stack_nanoseconds, window_seconds
-from epsjoin.local.plan.encode import Space, encode
-from epsjoin.local.plan.own_rule import Rule
 from epsjoin.local.plan.projection import choose_projection
+from epsjoin.local.plan.split_rules.encode import Space, encode
+from epsjoin.local.plan.split_rules.own_rule import Rule
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import SweepOptions, sweep_stack, sweep_window
 
@@ -62,7 +62,7 @@ class PartRows(NamedTuple):
 
 @dataclass(frozen=True)
 class MaskKey:
-    """Masks of planned cuts (:mod:`epsjoin.kernels.join.cuts`)."""
+    """Masks of planned cuts (:mod:`epsjoin.kernels.plan.cuts`)."""
 
     column: ClassVar[str] = "mask"
     """Column of ``replicas`` that holds the keys."""
@@ -98,7 +98,7 @@ class MaskKey:
 
 @dataclass(frozen=True)
 class CodeKey:
-    """Codes of regular cuts (:mod:`epsjoin.kernels.join.codes`).
+    """Codes of regular cuts (:mod:`epsjoin.kernels.codes`).
 
     Parameters
     ----------

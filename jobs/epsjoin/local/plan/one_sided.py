@@ -13,7 +13,7 @@ import numpy as np
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.kernels.join.cuts import CutTree, assign, hash_to_unit, holding_parts
+from epsjoin.kernels.plan.cuts import CutTree, assign, hash_to_unit, holding_parts
 from epsjoin.local.plan.cuts import Cuts
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.spread import Replicas, as_points

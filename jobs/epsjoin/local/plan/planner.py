@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin.errors import ArgumentError, BudgetError
+from epsjoin.kernels import codes as join_codes
 from epsjoin.kernels.arrays import Bytes, Floats, Ints
-from epsjoin.kernels.join import codes as join_codes
-from epsjoin.kernels.join.cuts import CutTree, hash_to_unit
+from epsjoin.kernels.plan.cuts import CutTree, hash_to_unit
 from epsjoin.kernels.ranges import Ranges, in_one_range
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.costs import (
@@ -29,17 +29,17 @@ from epsjoin.local.plan.costs import (
     max_sample_rows,
     window_seconds,
 )
-from epsjoin.local.plan.cut_leaf import Costs
 from epsjoin.local.plan.cuts import Cuts
-from epsjoin.local.plan.decided_pairs import decided_pairs
-from epsjoin.local.plan.encode import Space, encode
-from epsjoin.local.plan.expected import draw_rows, expect_pairs, expect_pairs_between
-from epsjoin.local.plan.grow_tree import GrownTree, grow_tree
+from epsjoin.local.plan.expectation.decided_pairs import decided_pairs
+from epsjoin.local.plan.expectation.expected import draw_rows, expect_pairs, expect_pairs_between
 from epsjoin.local.plan.join_plan import JoinPlan
-from epsjoin.local.plan.own_rule import Rule
 from epsjoin.local.plan.projection import Choice, choose_projection
 from epsjoin.local.plan.regular import choose_rule, cut
+from epsjoin.local.plan.split_rules.encode import Space, encode
+from epsjoin.local.plan.split_rules.own_rule import Rule
 from epsjoin.local.plan.spread import replicate
+from epsjoin.local.plan.tree.cut_leaf import Costs
+from epsjoin.local.plan.tree.grow_tree import GrownTree, grow_tree
 from epsjoin.local.plan.two_tables import SampledSides, count_between, expect_between
 from epsjoin.local.scale import ScaledMetric
 
@@ -91,7 +91,7 @@ def plan_join(
     Notes
     -----
     Planned cuts: the leaf with the most estimated work for each part that it becomes is cut
-    (:mod:`epsjoin.local.plan.grow_tree`).
+    (:mod:`epsjoin.local.plan.tree.grow_tree`).
     Work: per row 100 ns and 27 ns per embedded coordinate, 1.5 ns per candidate, 25 ns per pair that is
     decided; pairs are counted on the sample, scaled by (n_rows / m)². The model of the dissertation (eq. 3.3)
     assumes uniform data.

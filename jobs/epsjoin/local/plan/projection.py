@@ -15,15 +15,15 @@ import numpy as np
 
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.distances import NOTHING_IS_WITHIN
-from epsjoin.kernels.join.projection import SQUARES, Projection, axes_by_variance, filter_size, project
-from epsjoin.kernels.join.separation import separating_axes, window_lengths
-from epsjoin.kernels.join.stack_sweep import DISTANCES, PairBatch
-from epsjoin.kernels.join.survivors import WAITING
-from epsjoin.kernels.join.vectors import BLOCK
-from epsjoin.kernels.join.window import is_done, new_state, window_rows, window_sweep
-from epsjoin.kernels.join.window_keys import SELF_MEETINGS, sort_keys, window_candidates
+from epsjoin.kernels.pairs.batch import DISTANCES, PairBatch
+from epsjoin.kernels.plan.separation import separating_axes, window_lengths
+from epsjoin.kernels.projection import SQUARES, Projection, axes_by_variance, filter_size, project
 from epsjoin.kernels.ranges import Ranges, in_each, in_one_range
 from epsjoin.kernels.sorting import argsort
+from epsjoin.kernels.sweep.survivors import WAITING
+from epsjoin.kernels.sweep.vectors import BLOCK
+from epsjoin.kernels.sweep.window import is_done, new_state, window_rows, window_sweep
+from epsjoin.kernels.sweep.window_keys import SELF_MEETINGS, sort_keys, window_candidates
 from epsjoin.local.plan.costs import (
     FILTER_NS_PER_BLOCK,
     FILTER_NS_PER_COORDINATE,
@@ -82,7 +82,7 @@ def simple_projection(embedded: Floats, norm: int, n_grid: int = 1) -> Projectio
     Parameters
     ----------
     embedded : (n, e) float64; not modified.
-    norm, n_grid : see :class:`epsjoin.kernels.join.projection.Projection`; fewer grid axes where e is less.
+    norm, n_grid : see :class:`epsjoin.kernels.projection.Projection`; fewer grid axes where e is less.
     """
     e = embedded.shape[1]
     size = filter_size(e)
@@ -133,7 +133,7 @@ def choose_projection(
     sample : (m, e) float64, embedded, a uniform sample in any order; not modified.
     n_rows : rows to sweep, at least m.
     eps : threshold in embedded coordinates.
-    norm : see :class:`epsjoin.kernels.join.projection.Projection`.
+    norm : see :class:`epsjoin.kernels.projection.Projection`.
     is_right : (m,) bool, of two tables: the rows of the right one, which are compared with the others only.
         By default all rows are compared with one another.
     is_quick : whether the simple axes and the principal ones are tried once each, as for few rows, and no

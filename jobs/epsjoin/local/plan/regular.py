@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from epsjoin.kernels.arrays import Bytes, Floats
-from epsjoin.kernels.join.codes import as_keys, code_order
-from epsjoin.kernels.join.regular import carry
-from epsjoin.kernels.join.stack_sweep import stack_comparisons
+from epsjoin.kernels.codes import as_keys, code_order
+from epsjoin.kernels.plan.regular import carry
+from epsjoin.kernels.sweep.stack_sweep import stack_comparisons
 from epsjoin.local.plan.costs import STACK_NS_PER_COMPARISON, STACK_NS_PER_ROW, max_sample_rows
 from epsjoin.local.plan.cuts import Cuts
-from epsjoin.local.plan.encode import Space, encode
-from epsjoin.local.plan.rules import SplitRule, make_split_rule
+from epsjoin.local.plan.split_rules.encode import Space, encode
+from epsjoin.local.plan.split_rules.rules import SplitRule, make_split_rule
 
 _TRIED_K = range(6)
 """Values of k that are tried."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from epsjoin.kernels.arrays import Floats
-from epsjoin.kernels.join.directory import bin_shift
-from epsjoin.kernels.join.projection import Projection
-from epsjoin.kernels.join.row_windows import MAX_DIMENSIONS, MAX_ROWS, NARROW, is_fine, sort_rows
+from epsjoin.kernels.projection import Projection
+from epsjoin.kernels.sweep.directory import bin_shift
+from epsjoin.kernels.sweep.row_windows import MAX_DIMENSIONS, MAX_ROWS, NARROW, is_fine, sort_rows
 from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.projection import choose_projection, draw_tried_rows, order_axes, simple_projection
 from epsjoin.local.plan.two_tables import SampledSides

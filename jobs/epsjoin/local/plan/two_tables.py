@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin.kernels.arrays import Bools, Floats, Ints
-from epsjoin.kernels.join.codes import code_order
-from epsjoin.kernels.join.projection import Projection
-from epsjoin.kernels.join.stack_sweep import stack_comparisons
-from epsjoin.kernels.join.window import window_rows
-from epsjoin.kernels.join.window_keys import Keys, window_candidates
+from epsjoin.kernels.codes import code_order
+from epsjoin.kernels.projection import Projection
+from epsjoin.kernels.sweep.stack_sweep import stack_comparisons
+from epsjoin.kernels.sweep.window import window_rows
+from epsjoin.kernels.sweep.window_keys import Keys, window_candidates
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.keys import Keys as AnyKeys
 from epsjoin.local.plan.keys import MaskKey

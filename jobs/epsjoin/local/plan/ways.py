@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin.kernels.arrays import Bools, Floats, Points
-from epsjoin.kernels.join.projection import FILTER_SIZES
+from epsjoin.kernels.projection import FILTER_SIZES
 from epsjoin.kernels.ranges import Ranges, in_one_range
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.costs import PRODUCT_NS_PER_PAIR, SWEEP_NS_PER_TERM

@@ -16,8 +16,8 @@ import numpy as np
 
 from epsjoin.kernels.arrays import Bools, Ints, Points
 from epsjoin.kernels.distances import Decision
-from epsjoin.kernels.join.product import find_partners_in
-from epsjoin.kernels.join.stack_sweep import CANDIDATES, PAIRS
+from epsjoin.kernels.pairs.batch import CANDIDATES, PAIRS
+from epsjoin.kernels.product.product import find_partners_in
 from epsjoin.local.metric import Metric
 from epsjoin.local.product.blas import one_thread
 from epsjoin.local.product.rows import FilteredTable, FilterSpace, filter_table

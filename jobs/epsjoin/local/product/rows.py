@@ -35,8 +35,8 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from epsjoin.kernels.arrays import Floats, Floats32, Ints, Points
-from epsjoin.kernels.join.filter_rows import place_rows, square_rows
-from epsjoin.kernels.join.product import LANES, MIN_THRESHOLD, ProductRows
+from epsjoin.kernels.product.filter_rows import place_rows, square_rows
+from epsjoin.kernels.product.product import LANES, MIN_THRESHOLD, ProductRows
 from epsjoin.local.metric import Metric, axis_difference, cosine_chord
 from epsjoin.local.scratch import MakeArray
 

@@ -1,7 +1,7 @@
 """The sweep over products of blocks: which pairs of the rows of two tables are within eps.
 
 A block of left filter rows times a block of right ones (:mod:`epsjoin.local.product.rows`) is one product of
-matrices, by NumPy's BLAS; :func:`epsjoin.kernels.join.product.scan_product` looks through it. A self join
+matrices, by NumPy's BLAS; :func:`epsjoin.kernels.product.product.scan_product` looks through it. A self join
 multiplies the blocks on and above the diagonal.
 """
 
@@ -15,8 +15,8 @@ import numpy as np
 
 from epsjoin.kernels.arrays import Floats32, Ints, Points
 from epsjoin.kernels.distances import Decision
-from epsjoin.kernels.join.product import COLUMN, DONE, ROW, scan_product
-from epsjoin.kernels.join.stack_sweep import CANDIDATES, PairBatch
+from epsjoin.kernels.pairs.batch import CANDIDATES, PairBatch
+from epsjoin.kernels.product.product import COLUMN, DONE, ROW, scan_product
 from epsjoin.local.metric import Metric
 from epsjoin.local.product.blas import one_thread
 from epsjoin.local.product.rows import FilteredTable, FilterSpace, filter_table

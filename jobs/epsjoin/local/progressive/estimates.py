@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from epsjoin.local.plan.expected import NORMAL_95
+from epsjoin.local.plan.expectation.expected import NORMAL_95
 from epsjoin.local.progressive.kinds.kind import SweepKind
 from epsjoin.local.progressive.known import KnownRun, MergeProgress, RunCount
 from epsjoin.local.progressive.rows import Keys, SweepRows, concat

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.local.plan.expected import NORMAL_95
+from epsjoin.local.plan.expectation.expected import NORMAL_95
 from epsjoin.local.progressive.rows import Keys, Values
 
 ORDER_BINS = 16

@@ -1,4 +1,4 @@
-"""Sort all pairs by their rows, in threads: the steps of :mod:`epsjoin.kernels.join.sort_pairs`."""
+"""Sort all pairs by their rows, in threads: the steps of :mod:`epsjoin.kernels.pairs.sort_pairs`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.kernels.join import sort_pairs
-from epsjoin.kernels.join.ranks import sort_buckets
-from epsjoin.kernels.join.sort_pairs import Block, RowNumbers
+from epsjoin.kernels.pairs import sort_pairs
+from epsjoin.kernels.pairs.ranks import sort_buckets
+from epsjoin.kernels.pairs.sort_pairs import Block, RowNumbers
 from epsjoin.kernels.ranges import Ranges
 from epsjoin.local.sweep.threads import in_ranges
 

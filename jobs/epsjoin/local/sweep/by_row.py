@@ -9,10 +9,10 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.kernels.join import sort_pairs
-from epsjoin.kernels.join.lanes import PLACES
-from epsjoin.kernels.join.row_sweep import count_partners, find_pairs, write_partners
-from epsjoin.kernels.join.row_windows import RowWindows, count_candidates, steps_ahead
+from epsjoin.kernels.pairs import sort_pairs
+from epsjoin.kernels.simd.lanes import PLACES
+from epsjoin.kernels.sweep.row_sweep import count_partners, find_pairs, write_partners
+from epsjoin.kernels.sweep.row_windows import RowWindows, count_candidates, steps_ahead
 from epsjoin.local.sweep.pages import make_array
 from epsjoin.local.sweep.pair_keys import PairKeys
 from epsjoin.local.sweep.pairs import Pairs
@@ -54,7 +54,7 @@ class RowSweep(NamedTuple):
 
     Parameters
     ----------
-    rows : from :func:`epsjoin.kernels.join.row_windows.row_windows`.
+    rows : from :func:`epsjoin.kernels.sweep.row_windows.row_windows`.
     points : what they were made of.
     n_left : number of rows of the left table, or of the only one.
     bound : Euclid's, see :class:`epsjoin.kernels.distances.Decision`.

@@ -9,10 +9,10 @@ import numpy as np
 
 from epsjoin.kernels.arrays import Ints
 from epsjoin.kernels.distances import Decision
-from epsjoin.kernels.join import window
-from epsjoin.kernels.join.sort_pairs import Block
-from epsjoin.kernels.join.stack_sweep import PAIRS
-from epsjoin.kernels.join.window import WindowRows
+from epsjoin.kernels.pairs.batch import PAIRS
+from epsjoin.kernels.pairs.sort_pairs import Block
+from epsjoin.kernels.sweep import window
+from epsjoin.kernels.sweep.window import WindowRows
 from epsjoin.local.sweep.pairs import Blocks, Pairs
 from epsjoin.local.sweep.sweeping import COUNTED, SweepOptions, add_counts, chunks_of, make_batch
 from epsjoin.local.sweep.threads import in_any_order

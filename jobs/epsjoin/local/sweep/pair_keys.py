@@ -1,4 +1,4 @@
-"""Sort pairs that are keys, in threads, and split them: :mod:`epsjoin.kernels.join.pair_keys`."""
+"""Sort pairs that are keys, in threads, and split them: :mod:`epsjoin.kernels.pairs.pair_keys`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from epsjoin.kernels.accelerate import read_only
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.kernels.join import sort_pairs
-from epsjoin.kernels.join.pair_keys import split_keys
+from epsjoin.kernels.pairs import sort_pairs
+from epsjoin.kernels.pairs.pair_keys import split_keys
 from epsjoin.kernels.ranges import Ranges
 from epsjoin.kernels.sorting import sort_numbers
 from epsjoin.local.sweep.pairs import Pairs

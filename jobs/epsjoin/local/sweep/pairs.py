@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats, Ints
-from epsjoin.kernels.join import sort_pairs
-from epsjoin.kernels.join.sort_pairs import Block, RowNumbers
+from epsjoin.kernels.pairs import sort_pairs
+from epsjoin.kernels.pairs.sort_pairs import Block, RowNumbers
 from epsjoin.kernels.sorting import lexsort
 from epsjoin.local.arguments import check_lengths, distance_column, int_column
 from epsjoin.local.sweep.buckets import sort_blocks

@@ -13,11 +13,11 @@ import numpy as np
 from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Ints
 from epsjoin.kernels.distances import Decision
-from epsjoin.kernels.join import stack_sweep, window
-from epsjoin.kernels.join.stack_sweep import PairBatch, StackRows
-from epsjoin.kernels.join.sweep_area import CARRIED, LEFT, RIGHT
-from epsjoin.kernels.join.vectors import BLOCK
-from epsjoin.kernels.join.window import WindowRows
+from epsjoin.kernels.pairs.batch import PairBatch
+from epsjoin.kernels.plan.stack_rows import CARRIED, LEFT, RIGHT, StackRows
+from epsjoin.kernels.sweep import stack_sweep, window
+from epsjoin.kernels.sweep.vectors import BLOCK
+from epsjoin.kernels.sweep.window import WindowRows
 from epsjoin.local.arguments import check_count
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.threads import in_order
@@ -136,7 +136,7 @@ def sweep_window(
 
     Parameters
     ----------
-    rows : from :func:`epsjoin.kernels.join.window.window_rows`.
+    rows : from :func:`epsjoin.kernels.sweep.window.window_rows`.
     decision : the metric's.
     options : how to sweep.
     show : called with the fraction of the rows that is done and whose pairs the caller has taken, except for
@@ -207,7 +207,7 @@ def sweep_stack(
 
     Parameters
     ----------
-    rows : from :func:`epsjoin.kernels.join.regular.stack_rows`.
+    rows : from :func:`epsjoin.kernels.plan.regular.stack_rows`.
     ids : (n,) int64, in the order of the rows.
     embedded_eps : L∞ threshold.
     decision, options : see :func:`sweep_window`; there is one thread.

@@ -24,8 +24,8 @@ from epsjoin.console import counted, say
 from epsjoin.errors import TableError, UnfitTableError
 from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.kernels.ids import index_ids, rows_of
-from epsjoin.kernels.join.near_cells import NearCells
 from epsjoin.kernels.sorting import argsort
+from epsjoin.kernels.sweep.near_cells import NearCells
 from epsjoin.lake.arrow import pair_columns
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.schemas import parse_ddl

@@ -20,7 +20,7 @@ from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.plan.block_planner import choose_products, plan_products, plan_run_in_blocks
 from epsjoin.local.plan.blocks import BlockPlan
 from epsjoin.local.plan.cuts import Cuts
-from epsjoin.local.plan.expected_parts import expect_parts
+from epsjoin.local.plan.expectation.expected_parts import expect_parts
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.sizes import cuts_of

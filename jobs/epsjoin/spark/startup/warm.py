@@ -23,8 +23,8 @@ from epsjoin.digests import UNKEYED, digest_table
 from epsjoin.garbage import look_for_garbage_rarely
 from epsjoin.kernels import accelerate
 from epsjoin.kernels.arrays import Ints
-from epsjoin.kernels.join.projection import SQUARES
-from epsjoin.kernels.join.window import window_rows
+from epsjoin.kernels.projection import SQUARES
+from epsjoin.kernels.sweep.window import window_rows
 from epsjoin.lake import parquet, schemas
 from epsjoin.lake.arrow import pair_columns, to_binary
 from epsjoin.lake.parquet import File

@@ -1,4 +1,4 @@
-"""Sweep areas of points: the compiled sweeps of :mod:`epsjoin.kernels.join`, behind the one protocol."""
+"""Sweep areas of points: the compiled sweeps of :mod:`epsjoin.kernels.sweep`, behind the one protocol."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from typing import Any, Protocol
 import numpy as np
 
 from epsjoin.kernels.arrays import Bytes, Ints
-from epsjoin.kernels.join.codes import cube_corners, hold_cubes, range_ends
-from epsjoin.kernels.join.cuts import MAX_AXES
-from epsjoin.kernels.join.projection import axes_by_variance
-from epsjoin.kernels.join.stack_sweep import StackRows
-from epsjoin.kernels.join.sweep_area import FIRST_FREE, LEFT, RIGHT
-from epsjoin.kernels.join.window import window_rows
+from epsjoin.kernels.codes import cube_corners, hold_cubes, range_ends
+from epsjoin.kernels.plan.cuts import MAX_AXES
+from epsjoin.kernels.plan.stack_rows import FIRST_FREE, LEFT, RIGHT, StackRows
+from epsjoin.kernels.projection import axes_by_variance
+from epsjoin.kernels.sweep.window import window_rows
 from epsjoin.local.join.options import BATCH_ROWS
 from epsjoin.local.metric import Metric
-from epsjoin.local.plan.encode import Space
 from epsjoin.local.plan.projection import choose_projection
+from epsjoin.local.plan.split_rules.encode import Space
 from epsjoin.local.progressive.rows import NO_RUN, Met, SweepRows, concat
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import SweepOptions, sweep_stack, sweep_window

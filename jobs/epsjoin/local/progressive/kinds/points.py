@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from epsjoin.kernels.arrays import Ints
-from epsjoin.kernels.join.codes import as_keys
-from epsjoin.kernels.join.cuts import (
+from epsjoin.kernels.codes import as_keys
+from epsjoin.kernels.plan.cuts import (
     SIDES_ARE_GIVEN,
     CutTree,
     all_turned_sides,
@@ -20,10 +20,10 @@ from epsjoin.kernels.join.cuts import (
 )
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.cuts import Cuts
-from epsjoin.local.plan.encode import encode
 from epsjoin.local.plan.join_plan import JoinPlan
 from epsjoin.local.plan.keys import CodeKey, MaskKey
 from epsjoin.local.plan.planner import plan_join
+from epsjoin.local.plan.split_rules.encode import encode
 from epsjoin.local.progressive.kinds.kind import CutKind, Keyed, SweepKind
 from epsjoin.local.progressive.kinds.point_areas import StackArea, WindowArea
 from epsjoin.local.progressive.rows import Keys, SweepRows, Values
