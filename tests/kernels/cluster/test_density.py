@@ -10,11 +10,13 @@ from hypothesis import strategies as st
 
 from epsjoin.kernels.cluster.density import (
     EndPairs,
+    add_sizes,
     add_weights,
     count_ends,
     find_homes,
     find_nearest_cores,
     number_clusters,
+    sum_weights,
     unite_cores,
 )
 from epsjoin.kernels.cluster.union_find import unite
@@ -57,11 +59,33 @@ def test_count_ends__counts_both_ends_in_batches(pairs, core_at, cut):
 def test_add_weights__sums_as_if_rounded_once(pairs, weights, core_at):
     degree, rest, is_core = np.zeros(N), np.zeros(N), np.zeros(N, np.bool_)
     left, right, _ = columns(pairs)
-    add_weights(left, right, np.array(weights), core_at, degree, rest, is_core)
+    add_weights(left, right, np.array(weights), np.zeros(N), core_at, degree, rest, is_core)
     terms = [[weights[b if a == row else a] for a, b, _ in pairs if row in (a, b)] for row in range(N)]
     sums = [math.fsum(each) for each in terms]
     assert (degree + rest).tolist() == sums
     assert is_core.tolist() == [total >= core_at for total in sums]
+
+
+@examples(100)
+@given(PAIRS, st.lists(st.integers(1, 5), min_size=N, max_size=N), st.integers(1, 20))
+def test_add_sizes__counts_the_points_that_the_other_ends_stand_for(pairs, sizes, core_at):
+    degree, is_core = np.array(sizes), np.zeros(N, np.bool_)
+    left, right, _ = columns(pairs)
+    add_sizes(left, right, np.array(sizes), core_at, degree, is_core)
+    others = [[b if a == row else a for a, b, _ in pairs if row in (a, b)] for row in range(N)]
+    assert degree.tolist() == [sizes[row] + sum(sizes[other] for other in others[row]) for row in range(N)]
+    assert is_core.tolist() == [bool(others[row]) and bool(degree[row] >= core_at) for row in range(N)]
+
+
+@examples(100)
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from([1e16, -1e16, 1.0, 0.1, 1e-3])), max_size=30))
+def test_sum_weights__sums_each_group_as_if_rounded_once(rows):
+    total, rest = np.zeros(3), np.zeros(3)
+    sum_weights(
+        np.array([group for group, _ in rows], np.int64), np.array([w for _, w in rows], float), total, rest
+    )
+    expected = [math.fsum(weight for group, weight in rows if group == each) for each in range(3)]
+    assert (total + rest).tolist() == expected
 
 
 @examples(200)

@@ -46,15 +46,39 @@ def count_ends(left: Ends, right: Ends, core_at: int, degree: Ints, is_core: Boo
 
 
 @njit
+def add_sizes(left: Ends, right: Ends, sizes: Ints, core_at: int, degree: Ints, is_core: Bools) -> None:
+    """Add to the degree of each end the number of points that the other stands for.
+
+    Parameters
+    ----------
+    left, right, core_at, degree : see :func:`count_ends`.
+    sizes : (n,) int64, at least 1.
+    is_core : (n,) bool, modified: set where the degree is at least ``core_at``.
+    """
+    for i in range(left.size):
+        for row, other in ((left[i], right[i]), (right[i], left[i])):
+            degree[row] += sizes[other]
+            if degree[row] >= core_at:
+                is_core[row] = True
+
+
+@njit
 def add_weights(
-    left: Ends, right: Ends, weight: Floats, core_at: float, degree: Floats, rest: Floats, is_core: Bools
+    left: Ends,
+    right: Ends,
+    weight: Floats,
+    weight_rest: Floats,
+    core_at: float,
+    degree: Floats,
+    rest: Floats,
+    is_core: Bools,
 ) -> None:
     """Add to the degree of each end the weight of the other.
 
     Parameters
     ----------
     left, right : (n_pairs,) rows, 0 to n - 1.
-    weight : (n,) float64.
+    weight, weight_rest : (n,) float64, the weight is their sum, as that of :func:`sum_weights`.
     core_at : degree that makes a row core; infinity where sums may fall again.
     degree, rest : (n,) float64, the sum is ``degree + rest``; modified. The rest is what rounding took from
         the degree: their sum is off by about ``(m u)**2 sum(|weight|)`` for m terms, u = 2**-53.
@@ -70,10 +94,29 @@ def add_weights(
             before, added = degree[row], weight[other]
             total = before + added
             part = total - before
-            rest[row] += (before - (total - part)) + (added - part)
+            rest[row] += (before - (total - part)) + (added - part) + weight_rest[other]
             degree[row] = total
             if total + rest[row] >= core_at:
                 is_core[row] = True
+
+
+@njit
+def sum_weights(group: Ints, weight: Floats, total: Floats, rest: Floats) -> None:
+    """Add up the weights of the rows of each group, as :func:`add_weights` does.
+
+    Parameters
+    ----------
+    group : (n,) int64, the number of each row's group.
+    weight : (n,) float64.
+    total, rest : (g,) float64, at first 0; modified. The sum is ``total + rest``.
+    """
+    for row in range(group.size):
+        number, added = group[row], weight[row]
+        before = total[number]
+        after = before + added
+        part = after - before
+        rest[number] += (before - (after - part)) + (added - part)
+        total[number] = after
 
 
 @njit

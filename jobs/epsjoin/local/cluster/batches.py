@@ -30,6 +30,7 @@ import numpy as np
 from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.kernels.cluster import density
 from epsjoin.kernels.cluster.density import EndPairs, Ends
+from epsjoin.local.cluster.equal_rows import EqualRows
 from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.vocabulary import NOISE
 
@@ -52,7 +53,11 @@ class Dbscan(NamedTuple):
 
 
 def cluster_rows(
-    batches: Iterable[Pairs], n: int, min_pts: int, sample_weight: Floats | None = None
+    batches: Iterable[Pairs],
+    n: int,
+    min_pts: int,
+    sample_weight: Floats | None = None,
+    equal: EqualRows | None = None,
 ) -> Dbscan:
     """Cluster points that are numbered as rows, from all pairs within eps.
 
@@ -62,6 +67,7 @@ def cluster_rows(
     n : number of points.
     min_pts : see :func:`epsjoin.dbscan`.
     sample_weight : (n,) float64, finite; None: 1 for each point.
+    equal : groups of equal points, whose numbers are the rows in the pairs; None: there are none.
 
     Returns
     -------
@@ -72,19 +78,29 @@ def cluster_rows(
     -----
     See :func:`epsjoin.dbscan`.
     """
-    degrees = _Counts(n, min_pts) if sample_weight is None else _Weights(sample_weight, min_pts)
-    parent = np.arange(n)
+    degrees: _Counts | _Sizes | _Weights
+    if sample_weight is not None:
+        degrees = _Weights(sample_weight, min_pts, equal)
+    elif equal is None:
+        degrees = _Counts(n, min_pts)
+    else:
+        degrees = _Sizes(equal.sizes, min_pts)
+    n_rows = len(degrees.is_core)
+    parent = np.arange(n_rows)
     waiting: list[EndPairs] = []  # of which at least one end is not known to be core
     for pairs in batches:
         degrees.add(pairs)
         # After all degrees of the batch have grown.
         waiting.append(_unite(EndPairs(*pairs), degrees.is_core, parent))
     degree, is_core = degrees.final()
-    home, home_distance = np.full(n, NOISE), np.full(n, np.inf)
+    home, home_distance = np.full(n_rows, NOISE), np.full(n_rows, np.inf)
     for waited in waiting:
         others = _unite(waited, is_core, parent)
         density.find_nearest_cores(others, is_core, home, home_distance)
-    return Dbscan(density.number_clusters(parent, is_core, home), is_core, degree)
+    labels = density.number_clusters(parent, is_core, home)
+    if equal is not None:  # the first of equal points stands for all, also where the smallest row decides
+        labels, is_core, degree = labels[equal.group], is_core[equal.group], degree[equal.group]
+    return Dbscan(labels, is_core, degree)
 
 
 class _Counts:
@@ -102,20 +118,38 @@ class _Counts:
         return self.degree, self.is_core
 
 
+class _Sizes:
+    """Degrees of rows that stand for some equal points each, as :class:`_Counts`."""
+
+    def __init__(self, sizes: Ints, min_pts: int) -> None:
+        self.min_pts, self.sizes = min_pts, sizes
+        self.degree = sizes.copy()
+        self.is_core = self.degree >= min_pts
+
+    def add(self, pairs: Pairs) -> None:
+        density.add_sizes(pairs.left, pairs.right, self.sizes, self.min_pts, self.degree, self.is_core)
+
+    def final(self) -> tuple[Ints, Bools]:
+        return self.degree, self.is_core
+
+
 class _Weights:
     """Degrees that are sums of weights, and the points that are core whatever follows."""
 
-    def __init__(self, weight: Floats, min_pts: int) -> None:
-        self.min_pts, self.weight = min_pts, weight
-        self.degree, self.rest = weight.copy(), np.zeros(weight.size)
+    def __init__(self, weight: Floats, min_pts: int, equal: EqualRows | None) -> None:
+        self.min_pts = min_pts
         # With a negative weight, sums may fall again.
         self.core_at = math.inf if (weight < 0).any() else float(min_pts)
-        self.is_core = weight >= self.core_at
+        self.weight, self.weight_rest = weight, np.zeros(weight.size)
+        if equal is not None:
+            self.weight, self.weight_rest = np.zeros(len(equal.sizes)), np.zeros(len(equal.sizes))
+            density.sum_weights(equal.group, weight, self.weight, self.weight_rest)
+        self.degree, self.rest = self.weight.copy(), self.weight_rest.copy()
+        self.is_core = self.degree + self.rest >= self.core_at
 
     def add(self, pairs: Pairs) -> None:
-        density.add_weights(
-            pairs.left, pairs.right, self.weight, self.core_at, self.degree, self.rest, self.is_core
-        )
+        of = self.weight, self.weight_rest, self.core_at, self.degree, self.rest, self.is_core
+        density.add_weights(pairs.left, pairs.right, *of)
 
     def final(self) -> tuple[Floats, Bools]:
         degree = self.degree + self.rest

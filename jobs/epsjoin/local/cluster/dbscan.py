@@ -9,9 +9,10 @@ from epsjoin.errors import ArgumentError
 from epsjoin.kernels.arrays import Floats
 from epsjoin.local.arguments import as_array, bool_column, check_count, check_lengths, int_column
 from epsjoin.local.cluster.batches import Dbscan, cluster_rows
+from epsjoin.local.cluster.equal_rows import find_equal_rows
 from epsjoin.local.coordinates import check_points, is_rounded
 from epsjoin.local.join.arrays import iter_self_join
-from epsjoin.local.metric import Metric
+from epsjoin.local.metric import Metric, get_metric
 from epsjoin.local.progress import ProgressArgument
 from epsjoin.vocabulary import NOISE
 
@@ -116,6 +117,7 @@ def dbscan(
     Notes
     -----
     The costs are those of the join, some 10 to 30 ns for each pair, and 41 bytes of memory for each point.
+    Where many points are equal, one of them stands for all: their pairs are made only under ``max_pairs``.
 
     A pair waits in memory until it is known whether its points are core points. There are at most
     ``n (min_pts - 2)`` waiting pairs, of 16 bytes each (24 from 2**31 points on). With sample weights there
@@ -134,10 +136,19 @@ def dbscan(
     values = check_points("points", points)
     n = len(values)
     weight = None if sample_weight is None else check_weights(sample_weight, n)
+    get_metric(metric).check(values, "points")  # whose message has a row of all points
+    # With a limit on pairs all are made: it bounds them, and its error tells of all points.
+    equal = find_equal_rows(values) if max_pairs is None else None
     batches = iter_self_join(
-        values, eps, metric, weights=weights, n_jobs=n_jobs, progress=progress, max_pairs=max_pairs
+        values if equal is None else values[equal.firsts],
+        eps,
+        metric,
+        weights=weights,
+        n_jobs=n_jobs,
+        progress=progress,
+        max_pairs=max_pairs,
     )
-    return cluster_rows(batches, n, min_pts, weight)
+    return cluster_rows(batches, n, min_pts, weight, equal)
 
 
 def check_weights(sample_weight: npt.ArrayLike, n: int) -> Floats:

@@ -196,7 +196,8 @@ def hdbscan(
     clusters that last no time, and others when the points come in another order.
 
     The spanning tree is found by a tree of boxes in at most log2(n) rounds (Borůvka), or of few rows, and
-    where boxes tell little apart, by the distances of all pairs (Prim). O(n d) memory.
+    where boxes tell little apart, by the distances of all pairs (Prim). Where many points are equal, one of
+    them stands for all. O(n d) memory.
 
     Examples
     --------

@@ -18,6 +18,7 @@ from epsjoin.kernels.cluster.spanning_tree import Forest, grow_forest, least_cor
 from epsjoin.kernels.distances import BY_AXIS
 from epsjoin.kernels.neighbours.boxes import BoxTree
 from epsjoin.kernels.sorting import lexsort
+from epsjoin.local.cluster.equal_rows import EqualRows, find_equal_rows
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.knn import k_distance
 from epsjoin.local.neighbours.tree import grow_boxes
@@ -79,9 +80,36 @@ def mutual_reachability_tree(
     core : (n,) float64, their core distances.
     metric, alpha : see :func:`epsjoin.hdbscan`.
     """
-    left, right, weight = _span(points, core, alpha, metric)
+    equal = find_equal_rows(points)
+    if equal is None:
+        left, right, weight = _span(points, core, alpha, metric)
+    else:
+        firsts = equal.firsts
+        i, j, weight = _span(points[firsts], core[firsts], alpha, metric)
+        left, right, weight = _append_equal((firsts[i], firsts[j], weight), core, equal)
     order = lexsort((right, left, weight))
     return SpanningTree(left[order], right[order], weight[order])
+
+
+def _append_equal(edges: Edges, core: Floats, equal: EqualRows) -> Edges:
+    """Append to the edges of the first of equal points those of all others, which are leaves of the tree.
+
+    An edge of a point and that of the first point equal to it to the same third point weigh the same, and the
+    latter has the smaller rows. So a point that is not the first has a single edge, its lightest one, whose
+    weight is its core distance: to the smallest row that is no farther. That is the first point equal to it,
+    or a smaller one, and then the first point's own lightest edge, which is in the tree, leads there, too.
+    """
+    left, right, weight = edges
+    smallest = np.arange(len(core))
+    is_core = weight == core[right]  # to a smaller row, no farther than the larger row's core distance
+    np.minimum.at(smallest, right[is_core], left[is_core])
+    later = np.setdiff1d(np.arange(len(core)), equal.firsts, assume_unique=True)
+    others = smallest[equal.firsts[equal.group[later]]]
+    return (
+        np.concatenate((left, others)),
+        np.concatenate((right, later)),
+        np.concatenate((weight, core[later])),
+    )
 
 
 def _span(points: Floats, core: Floats, alpha: float, metric: Metric) -> Edges:
