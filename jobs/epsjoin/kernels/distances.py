@@ -17,6 +17,8 @@ from epsjoin.kernels.arrays import Floats
 EUCLIDEAN, MANHATTAN, CHEBYSHEV, MINKOWSKI, COSINE, HAVERSINE, HAVERSINE_RADIANS = range(7)
 BY_AXIS = (EUCLIDEAN, MANHATTAN, CHEBYSHEV)
 """Metrics whose distances are sums or maxima over axes, or roots of them."""
+OF_PLACES = (HAVERSINE, HAVERSINE_RADIANS)
+"""Metrics of places (latitude, longitude)."""
 SCALED = 8
 """Added to the number of a metric whose differences are divided by an eps per dimension, or weighted."""
 EARTH_RADIUS_KM = 6371.0088
@@ -185,6 +187,45 @@ def haversine(left: Floats, x: int, right: Floats, y: int) -> float:
 def haversine_radians(left: Floats, x: int, right: Floats, y: int) -> float:
     """The angle of :func:`haversine`, in radians, of points (lat, lon) in radians."""
     return 2.0 * _half_angle(left[x, 0], left[x, 1], right[y, 0], right[y, 1])
+
+
+@njit_inner
+def latitude_cosine(metric: int, points: Floats, row: int) -> float:
+    """The cosine of a place's latitude, by either haversine metric."""
+    return math.cos(math.radians(points[row, 0]) if metric == HAVERSINE else points[row, 0])
+
+
+_BOUND_SLACK = 1e-11
+"""More than the rounding errors of haversine's formula and of its bound, relative to a square."""
+
+
+@njit_inner
+def are_surely_beyond(
+    metric: int, left: Floats, x: int, right: Floats, y: int, x_cosine: float, distance: float
+) -> bool:
+    """Whether a lower bound of a haversine distance is beyond another distance; no sine is computed.
+
+    ``sin²(t) >= t² (1 - t²/3)`` and ``asin(t) >= t``; the cosine of another latitude is smaller by their
+    difference at most.
+
+    Parameters
+    ----------
+    metric : one of :data:`OF_PLACES`.
+    left, x, right, y : see :func:`decide`.
+    x_cosine : from :func:`latitude_cosine`.
+    distance : what the distance is compared with; may be infinite.
+    """
+    lat, lon = abs(left[x, 0] - right[y, 0]), abs(left[x, 1] - right[y, 1])
+    radius = 1.0
+    if metric == HAVERSINE:
+        lat = abs(math.radians(left[x, 0]) - math.radians(right[y, 0]))
+        lon = abs(math.radians(left[x, 1]) - math.radians(right[y, 1]))
+        radius = EARTH_RADIUS_KM
+    square = lat * lat * (1.0 - lat * lat / 12.0)
+    if lon < 3.0:
+        least_cosine = max(0.0, x_cosine * (1.0 - _BOUND_SLACK) - lat)
+        square += x_cosine * least_cosine * lon * lon * (1.0 - lon * lon / 12.0)
+    return bool(square * (radius * radius) * (1.0 - _BOUND_SLACK) > distance * distance)
 
 
 @njit

@@ -43,6 +43,14 @@ _SQUARES_SLACK, _MIN_SQUARE = 1e-9, 1e-300
 _SPHERE_SLACK = 1e-12
 """Bound of the rounding errors of coordinates and formula on the unit sphere, absolute."""
 
+_PLACE_ROUNDING = 3.0 * 2.0**-50
+"""Slack of the difference of two coordinates of places on the unit sphere, relative to one of them.
+
+Each is a product of two sines or cosines, which rounds by 2.5 * 2**-52 at most. And where longitudes are full
+turns apart, up to 4 pi, the formula rounds their difference by 2**-50, times the cosine of the latitude: that
+is how long the first two coordinates are.
+"""
+
 _COSINE_SLACK, _MAX_COSINE_DIMENSIONS = 1e-9, 1 << 20
 """Bound of the rounding error of the cosine, and maximum number of coordinates for which it holds.
 
@@ -261,6 +269,26 @@ class Metric:
         """
         near = self.embedded_eps(eps)
         return near * near * (1.0 + _SQUARES_SLACK) + _MIN_SQUARE if self.norm == SQUARES else near
+
+    def slack(self, largest: Floats) -> Floats | None:
+        """Bound how much too far apart embedded coordinates of two points seem to be, where no eps says it.
+
+        Parameters
+        ----------
+        largest : (..., dimensions(d)) float64, the largest absolute embedded coordinates of one of the
+            points. Of the other one they may be any: where they are larger, so is the difference, and its
+            rounding is relative.
+
+        Returns
+        -------
+        float64 of the same shape. None: their rounding is relative to the distance, as of points that are not
+        embedded, or searches allow for it, as for that of the cosine, whose formula rounds by more.
+        """
+        if self.name not in _TURNS:
+            return None
+        slack = _PLACE_ROUNDING * largest
+        slack[..., :2] = slack[..., :2].max(axis=-1, keepdims=True)
+        return slack
 
     def decision(self, eps: float) -> Decision:
         """Return what the sweeps need to decide a pair on its coordinates as they came."""

@@ -176,7 +176,7 @@ def test_search__in_the_plane_shares_boxes():
 
 
 @examples(200)
-@given(st.sampled_from(METRICS), st.floats(0, 1e4))
+@given(st.sampled_from([each for each in METRICS if not each.full_turn]), st.floats(0, 1e4))
 def test_reach__is_at_least_what_the_join_allows(metric, distance):
     found = kernels.reaches(metric.decision(math.inf), metric.norm, np.array([distance]))[0]
     allowed = metric.embedded_eps(distance)

@@ -15,7 +15,15 @@ import numpy as np
 from epsjoin.kernels.accelerate import njit
 from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.kernels.cluster.union_find import find_root, unite
-from epsjoin.kernels.distances import BY_AXIS, EUCLIDEAN, Decision, decide
+from epsjoin.kernels.distances import (
+    BY_AXIS,
+    EUCLIDEAN,
+    OF_PLACES,
+    Decision,
+    are_surely_beyond,
+    decide,
+    latitude_cosine,
+)
 from epsjoin.kernels.neighbours.boxes import DEPTH, BoxTree, child_gaps, leaf_room, leaf_values, shape_of
 from epsjoin.kernels.neighbours.tree import least_distance, reach
 
@@ -138,7 +146,7 @@ def grow_forest(
     forest: Forest,
     found: int,
     begin: int,
-    most: float,
+    at_once: float,
 ) -> tuple[int, int, float]:
     """Search on for the edges of the minimum spanning tree under mutual reachability, to the end of a round.
 
@@ -153,7 +161,7 @@ def grow_forest(
     forest : written.
     found : number of its edges.
     begin : place in the tree's order of the row to begin with; 0 at the beginning of a round.
-    most : number of comparisons of two points after which the search pauses.
+    at_once : number of comparisons of two points after which the search pauses.
 
     Returns
     -------
@@ -169,7 +177,7 @@ def grow_forest(
     order, places, tree_low, tree_high = tree.order, tree.places, tree.low, tree.high
     n, (n_leaves, levels) = order.size, shape_of(tree_low)
     flat, metric = places.reshape(-1), decision.metric
-    is_by_axis = metric in BY_AXIS
+    is_by_axis, are_places = metric in BY_AXIS, metric in OF_PLACES
     least = least_distance(metric, decision.p)
     values = np.empty(leaf_room(n, n_leaves))
     nodes, gaps = np.empty(DEPTH, np.int64), np.empty(DEPTH)
@@ -184,9 +192,10 @@ def grow_forest(
         mine = component[row]
         if max(core[row], known[row]) > lightest[mine]:
             continue
-        if compared > most:
+        if compared > at_once:
             return found, start, compared
         limit = reach(metric, norm, (lightest[mine] + _LEAST) * alpha, least)
+        cosine = latitude_cosine(metric, points, row) if are_places else 0.0
         nodes[0] = 0
         gaps[0] = 0.0
         waiting = 1
@@ -211,6 +220,13 @@ def grow_forest(
             compared += size
             if is_by_axis:
                 leaf_values(metric, points, row, flat, first, size, values, limit)
+            elif are_places:
+                most = (lightest[mine] + _LEAST) * alpha
+                for j in range(size):
+                    if are_surely_beyond(metric, points, row, places, first + j, cosine, most):
+                        values[j] = np.inf
+                    else:
+                        values[j] = decide(decision, points, row, places, first + j)
             else:
                 for j in range(size):
                     values[j] = decide(decision, points, row, places, first + j)

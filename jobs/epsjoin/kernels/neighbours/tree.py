@@ -19,10 +19,12 @@ from epsjoin.kernels.distances import (
     EARTH_RADIUS_KM,
     EUCLIDEAN,
     HAVERSINE,
-    HAVERSINE_RADIANS,
     MINKOWSKI,
+    OF_PLACES,
     Decision,
+    are_surely_beyond,
     decide,
+    latitude_cosine,
 )
 from epsjoin.kernels.neighbours.boxes import (
     DEPTH,
@@ -44,7 +46,8 @@ MAX_IN_ORDER = 32
 """Up to so many neighbours, a list is kept in order: then finding an entry's place costs less than a heap."""
 
 _SLACK, _COSINE_SLACK = 4e-12, 2e-9
-"""More than the rounding errors of a metric's formula and of a box's distance (see ``local/metric.py``)."""
+"""More than the rounding errors of a metric's formula and of a box's distance, the cosine's absolute (see
+``local/metric.py``)."""
 
 
 @njit
@@ -57,14 +60,16 @@ def least_distance(metric: int, p: float) -> float:
 def reach(metric: int, norm: int, distance: float, least: float) -> float:
     """What the differences to any point within this distance come to at most: see :func:`box_gap`.
 
+    But for the rounding of embedded coordinates by which boxes are made larger, see
+    :meth:`epsjoin.local.metric.Metric.slack`.
     ``least`` is from :func:`least_distance`.
     """
     if metric == COSINE:
         limit = math.sqrt(2.0 * (distance + _COSINE_SLACK)) + _COSINE_SLACK
-    elif metric in (HAVERSINE, HAVERSINE_RADIANS):
+    elif metric in OF_PLACES:
         radius = EARTH_RADIUS_KM if metric == HAVERSINE else 1.0
         half_angle = min(distance / (2.0 * radius), math.pi / 2.0)
-        limit = 2.0 * math.sin(half_angle) * (1.0 + _SLACK) + _SLACK
+        limit = 2.0 * math.sin(half_angle) * (1.0 + _SLACK)
     else:
         limit = max(distance, least) * (1.0 + _SLACK)
     return limit * limit * (1.0 + _SLACK) + 1e-300 if norm == SQUARES else limit
@@ -98,7 +103,7 @@ def search_tree(
     Returns
     -------
     int
-        The number of points that were compared.
+        The number of points that were compared; of places, those whose distance was computed.
     """
     k = lists.ids.shape[1]
     sizes, ids, distances = lists.sizes, lists.ids.reshape(-1), lists.distances.reshape(-1)
@@ -107,7 +112,7 @@ def search_tree(
     n_leaves, levels = shape_of(low)
     flat = places.reshape(-1)
     metric, least = decision.metric, least_distance(decision.metric, decision.p)
-    is_by_axis = metric in BY_AXIS
+    is_by_axis, are_places = metric in BY_AXIS, metric in OF_PLACES
     is_plane = norm == SQUARES and embedded.shape[1] == 2
     values = np.empty(leaf_room(n, n_leaves) + PLACES)
     kept, near = np.empty(values.size), np.empty(values.size, np.int64)
@@ -117,6 +122,7 @@ def search_tree(
     for number in range(rows.size):
         row = rows[number]
         own = itself[row]
+        cosine = latitude_cosine(metric, queries, number) if are_places else 0.0
         first, filled = row * k, sizes[row]  # no view of the list, which numba would count
         if k <= MAX_IN_ORDER:
             order_heap(ids, distances, first, filled)
@@ -153,6 +159,13 @@ def search_tree(
             compared += leaf_size
             if is_by_axis:
                 leaf_values(metric, queries, number, flat, begin, leaf_size, values, most)
+            elif are_places:
+                for j in range(leaf_size):
+                    if are_surely_beyond(metric, queries, number, places, begin + j, cosine, most):
+                        values[j] = np.inf
+                        compared -= 1
+                    else:
+                        values[j] = decide(decision, queries, number, places, begin + j)
             else:
                 for j in range(leaf_size):
                     values[j] = decide(decision, queries, number, places, begin + j)

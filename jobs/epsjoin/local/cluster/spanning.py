@@ -21,7 +21,7 @@ from epsjoin.kernels.sorting import lexsort
 from epsjoin.local.cluster.equal_rows import EqualRows, find_equal_rows
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.knn import k_distance
-from epsjoin.local.neighbours.tree import grow_boxes
+from epsjoin.local.neighbours.tree import grow_boxes, widen
 
 Edges = tuple[Ints, Ints, Floats]
 """Rows, the smaller one first, and weights, in no order."""
@@ -118,7 +118,8 @@ def _span(points: Floats, core: Floats, alpha: float, metric: Metric) -> Edges:
     may_be_dense = decision.metric in BY_AXIS
     if not (may_be_dense and n <= (_FEW_WIDE_ROWS if d >= _WIDE else _FEW_ROWS)):
         most = _MAX_COMPARED * n * n if may_be_dense else math.inf
-        edges = span_by_boxes(points, core, alpha, metric, grow_boxes(points, metric), most)
+        tree = widen(grow_boxes(points, metric), metric)
+        edges = span_by_boxes(points, core, alpha, metric, tree, most)
         if edges is not None:
             return edges
     return span_by_pairs(points, core, alpha, decision.metric)
@@ -132,7 +133,7 @@ def span_by_boxes(
     Parameters
     ----------
     points, core, alpha : see :func:`epsjoin.kernels.cluster.spanning_tree.grow_forest`.
-    tree : over the points.
+    tree : over the points, its boxes widened.
     """
     (n, d), decision = points.shape, metric.decision(math.inf)
     of = decision, metric.norm, tree, points, read_only(metric.embed(points)), core, alpha

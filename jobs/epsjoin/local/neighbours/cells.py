@@ -87,7 +87,7 @@ def other_cells_within(
     limit : (m,) float64, see :func:`epsjoin.kernels.neighbours.tree.reach`.
     norm : what the limit is compared with, see :attr:`epsjoin.local.metric.Metric.norm`.
     slack : (m, e) float64, by how much a query may seem to be too far from another point on each axis, see
-        :meth:`epsjoin.local.scale.WeightedMetric.slack`; None: by nothing.
+        :meth:`epsjoin.local.metric.Metric.slack`; None: by nothing.
 
     Yields
     ------

@@ -22,7 +22,6 @@ from epsjoin.kernels.neighbours.tree import MAX_IN_ORDER, search_tree
 from epsjoin.kernels.sorting import order_keys, run_starts
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.lent import LentPoints, by_row
-from epsjoin.local.scale import WeightedMetric
 from epsjoin.local.scratch import MakeArray
 from epsjoin.local.sweep.threads import in_any_order
 
@@ -295,11 +294,13 @@ def grow_boxes(
 
 
 def widen(tree: BoxTree, metric: Metric) -> BoxTree:
-    """Make boxes larger by what the rounding of weighted coordinates may hide; no others are rounded."""
-    if not isinstance(metric, WeightedMetric):
-        return tree
-    slack = metric.slack(np.maximum(np.abs(tree.low[0]), np.abs(tree.high[0])))
-    return tree._replace(low=read_only(tree.low - slack), high=read_only(tree.high + slack))
+    """Make boxes larger by what the rounding of embedded coordinates may hide."""
+    slack = metric.slack(np.maximum(np.abs(tree.low), np.abs(tree.high)))
+    return (
+        tree
+        if slack is None
+        else tree._replace(low=read_only(tree.low - slack), high=read_only(tree.high + slack))
+    )
 
 
 def _has_leaf_of_equal(tree: BoxTree) -> bool:

@@ -26,7 +26,6 @@ from epsjoin.kernels.neighbours.tree import reaches
 from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.cells import find_cells, other_cells_within
 from epsjoin.local.neighbours.from_pairs import merge_nearest
-from epsjoin.local.scale import WeightedMetric
 from epsjoin.spark.join.replicas import hold_by_part
 from epsjoin.spark.neighbours.cell import CELL_BYTES, Cell, Near, Queries, Space, plan_space, search_own
 from epsjoin.spark.neighbours.messages import MESSAGES, Message, Work, exchange, write_messages
@@ -198,7 +197,7 @@ def _answer(queries: Queries, near: Near, cell: int, space: Space) -> Iterator[p
     metric = space.metric
     limit = reaches(metric.decision(math.inf), metric.norm, queries.radius)
     embedded, homes = metric.embed(queries.places), np.full(len(queries.ids), cell)
-    slack = metric.slack(np.abs(embedded)) if isinstance(metric, WeightedMetric) else None
+    slack = metric.slack(np.abs(embedded))
     is_open = np.zeros(len(queries.ids), np.bool_)
     for other, rows in other_cells_within(space.cells, embedded, homes, limit, metric.norm, slack):
         is_open[rows] = True
