@@ -125,3 +125,31 @@ def fill_runs(begins: Ints, ends: Ints, left_rows: Ints, right_rows: Ints, left:
             left[place] = left_rows[i]
             right[place] = right_rows[j]
             place += 1
+
+
+@njit
+def first_of_runs(begins: Ints, ends: Ints, right_rows: Ints, first: Ints) -> int:
+    """Find the smallest row of the run of right rows of each left row; see :func:`nearest_begins`.
+
+    Parameters
+    ----------
+    begins, ends : (n,) int64, of left rows by ascending numbers.
+    right_rows : (m,) int64, the right rows by ascending numbers.
+    first : (n,) int64, filled; -1 where a run is empty.
+
+    Returns
+    -------
+    int
+        The number of right rows that were looked at: those of a run once, as often as it follows itself.
+    """
+    looked_at = 0
+    for i in range(begins.size):
+        if i > 0 and begins[i] == begins[i - 1] and ends[i] == ends[i - 1]:
+            first[i] = first[i - 1]
+            continue
+        first[i] = -1
+        for j in range(begins[i], ends[i]):
+            if first[i] < 0 or right_rows[j] < first[i]:
+                first[i] = right_rows[j]
+        looked_at += ends[i] - begins[i]
+    return looked_at

@@ -19,7 +19,7 @@ from epsjoin.local.bestmatch.candidates import Candidates, join_blocks, within_b
 from epsjoin.local.bestmatch.nearest import nearest_rows
 from epsjoin.local.bestmatch.orders import Closest, Order, Own, Subset, masks_of, orders_of
 from epsjoin.local.bestmatch.rows import are_durations, check_kinds, check_rows, kind_of
-from epsjoin.local.bestmatch.take import one_of
+from epsjoin.local.bestmatch.take import first_of_equal, one_of
 from epsjoin.local.coordinates import check_dimensions
 from epsjoin.local.join.arrays import NO_ROW
 from epsjoin.local.sweep.sweeping import Counters, add_counts, check_counters, check_n_jobs
@@ -114,9 +114,10 @@ def bestmatch_join(
     Notes
     -----
     Two candidates with the same values are both kept. One criterion of one column needs no join and takes
-    O(n log n + m log m); the nearest candidates are all that is looked at and counted then. Several criteria:
-    the join of two tables with one eps per column finds the candidates, one block of left rows after the
-    other, so that memory holds some four million of them, and the best ones.
+    O(n log n + m log m); the nearest candidates are all that is looked at and counted then, with
+    ``take="one"`` one for each row. Several criteria: the join of two tables with one eps per column finds
+    the candidates, one block of left rows after the other, so that memory holds some four million of them,
+    and the best ones; with ``take="one"``, one of those that are equally good in every criterion.
 
     Examples
     --------
@@ -146,7 +147,7 @@ def bestmatch_join(
     for order in criteria:
         if isinstance(order, Subset):
             masks_of(order, len(x), len(y))
-    search = _Search(x, y, criteria, how, max_candidates, threads, counted)
+    search = _Search(x, y, criteria, how, take == "one", max_candidates, threads, counted)
     first, *others = criteria
     if not others and isinstance(first, Closest) and first.measure is None:
         found, for_left, for_right = search.nearest(first)
@@ -166,6 +167,7 @@ class _Search(NamedTuple):
     right: Floats
     orders: tuple[Order, ...]
     how: str
+    is_one: bool
     max_candidates: int
     n_jobs: int
     counters: Counters
@@ -184,15 +186,21 @@ class _Search(NamedTuple):
         )
         for block in found:
             for_left = self._mark(block, "left") if how != "right" else np.zeros(len(block), np.bool_)
+            if self.is_one and how == "inner":
+                for_left = first_of_equal(block, for_left, "left")
+            elif self.is_one:  # all candidates of a left row are in one block
+                for_left = one_of(block, for_left, "left", orders)
             stays = for_left
             if how in ("right", "outer"):
-                stays = for_left | self._mark(block, "right")
+                for_right = self._mark(block, "right")
+                stays = for_left | (first_of_equal(block, for_right, "right") if self.is_one else for_right)
             kept.append(block if stays.all() else block.take(stays))
             n_kept += len(kept[-1])
             if n_kept > MAX_KEPT:
+                remedy = "" if self.is_one else 'ask for take="one", '
                 raise BudgetError(
                     f"more than {MAX_KEPT:,} candidates are best for their rows, as where many rows are "
-                    "equal; take one of equal rows, or a smaller eps"
+                    f"equal; {remedy}leave out equal rows, or take a smaller eps"
                 )
             left_marks.append(for_left[stays])
         candidates = join_blocks(left, right, orders, kept)
@@ -227,11 +235,11 @@ class _Search(NamedTuple):
     def nearest(self, order: Closest) -> tuple[Candidates, Bools, Bools]:
         """As :meth:`best`, for one criterion of one column."""
         (column,) = order.numbers
-        x, y = self.left[:, column], self.right[:, column]
-        found = nearest_rows(x, y, order.eps, self.max_candidates) if self.how != "right" else None
+        x, y, of = self.left[:, column], self.right[:, column], (order.eps, self.max_candidates)
+        found = nearest_rows(x, y, *of, is_one=self.is_one) if self.how != "right" else None
         for_left, for_right = _marks(found, True), _marks(found, False)
         if found is None or self.how == "outer":
-            mirrored = nearest_rows(y, x, order.eps, self.max_candidates)
+            mirrored = nearest_rows(y, x, *of, is_one=self.is_one)
             at = lexsort((mirrored.left, mirrored.right))
             of_right = replace(mirrored.take(at), left=mirrored.right[at], right=mirrored.left[at])
             if found is None:

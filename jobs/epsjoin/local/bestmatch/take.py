@@ -35,6 +35,32 @@ def one_of(candidates: Candidates, keep: Bools, by: str, orders: Sequence[Order]
     return one
 
 
+def first_of_equal(candidates: Candidates, keep: Bools, by: str) -> Bools:
+    """Mark one of the marked candidates of each row that are equal in every criterion: the first partner.
+
+    What :func:`one_of` chooses is among them, also when others have been added: equal ones are dominated by
+    the same, and have the same sum. Where an own order compares, none are equal.
+
+    Parameters
+    ----------
+    candidates, keep, by : see :func:`one_of`.
+    """
+    if candidates.prefer:
+        return keep
+    at = np.flatnonzero(keep)
+    some = candidates.take(at)
+    rows, partners = (some.left, some.right) if by == "left" else (some.right, some.left)
+    columns = [*some.values.T, *some.masks.T, rows]
+    order = np.lexsort((partners, *columns))
+    is_first = np.zeros(len(at), np.bool_)
+    is_first[:1] = True
+    for column in columns:
+        is_first[1:] |= column[order[1:]] != column[order[:-1]]
+    first = np.zeros(len(keep), np.bool_)
+    first[at[order[is_first]]] = True
+    return first
+
+
 def _sums(values: Floats, orders: Sequence[Order]) -> Floats:
     total = np.zeros(len(values))
     numbered = [order for order in orders if isinstance(order, (Closest, Own))]
