@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -255,6 +256,64 @@ def test_spill__that_was_changed_is_no_result(tmp_path):
         path.write_bytes(data)
     with pytest.raises(epsjoin.EpsjoinError, match="is not as it was written"):
         list(found)
+    found.close()
+
+
+def halfway(spill):
+    """A join that has begun to merge, and the folder of its runs."""
+    found = progressive_join(POINTS, on=Similarity(EPS), memory="2MB", spill=spill)
+    while next(found).phase != "merges":
+        pass
+    return found, found._spill.folder
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_spill__whose_run_was_removed_is_no_result(tmp_path, is_kept):
+    found, folder = halfway(tmp_path if is_kept else None)
+    for path in folder.glob("*.run"):
+        path.unlink()
+    remedy = (
+        "remove the folder and join" if is_kept else "join again, and give a folder that nothing else clears"
+    )
+    with pytest.raises(EpsjoinError, match=rf"\.run, a sorted run of this join, has been removed; {remedy}"):
+        list(found)
+    found.close()
+
+
+@pytest.mark.parametrize("is_kept", [True, False])
+def test_spill__whose_folder_was_removed_is_no_result(tmp_path, is_kept):
+    found, folder = halfway(tmp_path / "spill" if is_kept else None)
+    shutil.rmtree(folder)
+    remedy = "join again$" if is_kept else "join again, and give a folder that nothing else clears as spill$"
+    says = f"{re.escape(str(folder))}, the folder of this join's sorted runs, has been removed; {remedy}"
+    with pytest.raises(EpsjoinError, match=says):
+        list(found)
+    found.close()
+
+
+def test_spill__of_which_a_run_is_missing_is_not_gone_on_from(tmp_path):
+    found, _ = halfway(tmp_path / "spill")
+    killed = left_by_a_kill(tmp_path / "spill")
+    found.close()
+    for path in killed.glob("*.run"):
+        path.unlink()
+    with (
+        pytest.raises(EpsjoinError, match="has been removed; remove the folder and join again"),
+        progressive_join(POINTS, on=Similarity(EPS), memory="2MB", spill=killed) as again,
+    ):
+        list(again)
+
+
+def test_spill__whose_run_cannot_be_read_is_no_result(tmp_path):
+    found, folder = halfway(tmp_path)
+    later = [path for path in folder.glob("*.run") if path.name not in found._spill._open]
+    for path in later:
+        path.unlink()
+        path.mkdir()  # root can read any file
+    with pytest.raises(EpsjoinError, match=r"cannot be read \(Is a directory\); see that it can be read"):
+        list(found)
+    for path in later:
+        path.rmdir()
     found.close()
 
 

@@ -240,6 +240,8 @@ class Spill:
         """
         try:
             yield
+        except FileNotFoundError as error:
+            raise self._missing(self.folder) from error
         except OSError as error:
             remedy = (
                 "make room there, and the same join goes on from the runs that are complete"
@@ -265,33 +267,61 @@ class Spill:
         Raises
         ------
         EpsjoinError
-            The file was changed since it was written.
+            The file was changed since it was written, or removed, or cannot be read.
         """
         if self.layout is None:
             raise EpsjoinError("there is no page to read before one is written")
-        if run.name not in self._open:
-            self._open[run.name] = (self.folder / run.name).open("rb")
-        file = self._open[run.name]
         n_bytes = page.rows * self.layout.row_bytes
-        file.seek(page.begin)
         found = bytearray(n_bytes)
-        if file.readinto(found) != n_bytes or zlib.crc32(found) != page.crc:
+        try:
+            if run.name not in self._open:
+                self._open[run.name] = (self.folder / run.name).open("rb")
+            file = self._open[run.name]
+            file.seek(page.begin)
+            n_read = file.readinto(found)
+        except FileNotFoundError as error:
+            raise self._missing(self.folder / run.name) from error
+        except OSError as error:
+            raise EpsjoinError(
+                f"{self.folder / run.name}, a sorted run of this join, cannot be read ({error.strerror}); "
+                "see that it can be read, and join again"
+            ) from error
+        if n_read != n_bytes or zlib.crc32(found) != page.crc:
             raise EpsjoinError(
                 f"{self.folder / run.name} is not as it was written; remove the folder and join again"
             )
         self._counters["bytes_read"] += n_bytes
         return self.layout.read(found, page.rows)
 
+    def _missing(self, path: Path) -> EpsjoinError:
+        """What was removed while the join, or one that goes on from it, needs it."""
+        is_folder = path == self._folder
+        what = "the folder of this join's sorted runs" if is_folder else "a sorted run of this join"
+        remedy = "join again" if is_folder else "remove the folder and join again"
+        if not self.is_kept:
+            remedy = "join again, and give a folder that nothing else clears as spill"
+        return EpsjoinError(f"{path}, {what}, has been removed; {remedy}")
+
     def keep_only(self, runs: list[SortedRun]) -> None:
-        """Delete the files of all other runs."""
+        """Delete the files of all other runs.
+
+        Raises
+        ------
+        EpsjoinError
+            The folder has been removed.
+        """
         names = {run.name for run in runs}
         for name in set(self._open) - names:
             self._open.pop(name).close()
         if self._folder is None:
             return
-        for path in self.folder.iterdir():
+        try:
+            found = list(self.folder.iterdir())
+        except FileNotFoundError as error:
+            raise self._missing(self.folder) from error
+        for path in found:
             if _RUN.fullmatch(path.name) and path.name not in names:
-                path.unlink()
+                path.unlink(missing_ok=True)
 
     def leave(self) -> None:
         """After an error: keep a folder that was given, to go on from, and delete a temporary one."""
@@ -335,7 +365,8 @@ class RunWriter:
     def __init__(self, spill: Spill, name: str, level: int) -> None:
         self._spill, self.name, self.level = spill, name, level
         self._pages: list[Page] = []
-        self._file = (spill.folder / name).open("wb")
+        with spill.writing():
+            self._file = (spill.folder / name).open("wb")
 
     def write(self, rows: SweepRows, has_numbers: bool, page_rows: int, by_key: bool) -> None:
         """Write rows behind those before.
