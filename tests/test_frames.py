@@ -371,3 +371,31 @@ def test_names_in_the_right_frame__are_checked(names, says):
         epsjoin.join_frames(FRAME, eps=0.1, columns=["x", "y"], **names)
     with pytest.raises(ArgumentError, match=f"{next(iter(names))} is for two frames: give points, too"):
         epsjoin.knn_frames(FRAME, columns=["x", "y"], **names)
+
+
+BAD = {
+    "nan": ([1.0, np.nan], "euclidean", ", column 'at', must be finite; row 1, column 1 is nan"),
+    "zero": ([0.0, 0.0], "cosine", ": cosine needs vectors .*; row 1 breaks this"),
+    "beyond a pole": ([91.0, 0.0], "haversine", ": haversine needs a latitude .*; row 1 breaks this"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+@pytest.mark.parametrize("side", ["alone", "left", "right"])
+@pytest.mark.parametrize("how", ["inner", "semi"])
+def test_join_frames__says_whose_vectors_are_wrong(bad, side, how):
+    vector, metric, says = BAD[bad]
+    wrong, right = (pd.DataFrame({"at": [[1.0, 1.0], each]}) for each in (vector, [1.0, 2.0]))
+    frames = {"alone": (wrong,), "left": (wrong, right), "right": (right, wrong)}[side]
+    with pytest.raises(ArgumentError, match=("right" if side == "right" else "left") + says):
+        epsjoin.join_frames(*frames, eps=1.0, columns="at", metric=metric, how=how)
+
+
+@pytest.mark.parametrize("bad", BAD)
+@pytest.mark.parametrize("side", ["alone", "queries", "points"])
+def test_knn_frames__says_whose_vectors_are_wrong(bad, side):
+    vector, metric, says = BAD[bad]
+    wrong, right = (pd.DataFrame({"at": [[1.0, 1.0], each]}) for each in (vector, [1.0, 2.0]))
+    frames = {"alone": (wrong,), "queries": (wrong, right), "points": (right, wrong)}[side]
+    with pytest.raises(ArgumentError, match=("points" if side == "points" else "queries") + says):
+        epsjoin.knn_frames(*frames, columns="at", metric=metric)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epsjoin.errors import ArgumentError
-from epsjoin.local.coordinates import check_points, unrounded
+from epsjoin.local.coordinates import check_coordinates, check_points, unrounded
 
 
 def list_columns(argument: str, given: str | Iterable[Any]) -> str | list[Any]:
@@ -61,7 +61,9 @@ def coordinates_of(name: str, frame: Any, columns: str | list[Any], width: int) 
             raise ArgumentError(
                 f"{name}, column {columns!r}, must have vectors of one length, none of them missing"
             ) from error
-        return made.reshape(-1, 1) if made.ndim == 1 else made
+        return check_coordinates(
+            f"{name}, column {columns!r},", made.reshape(-1, 1) if made.ndim == 1 else made
+        )
     values = []
     for place, column in enumerate(columns):
         of_column = _values(name, frame, column)

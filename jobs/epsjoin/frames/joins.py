@@ -88,7 +88,8 @@ def join_frames(
     kind, left = find_kind("left", left)
     columns = list_columns("columns", columns)
     right_columns, right_id = names_in_right("right", right, columns, id, right_columns, right_id)
-    width = max(_width(get_metric(metric), weights), as_array("eps", eps).size)
+    chosen = get_metric(metric)
+    width = max(_width(chosen, weights), as_array("eps", eps).size)
     points = coordinates_of("left", left, columns, width)
     other = None
     if id is not None:
@@ -96,6 +97,8 @@ def join_frames(
     if right is not None:
         other_kind, right = (kind, left) if is_same else find_kind("right", right)
         points, other = of_one_width(points, coordinates_of("right", right, right_columns, width))
+    else:
+        chosen.check(points, "left")  # joins of one array call it points
     if how != "inner":
         rows = join(points, other, eps, metric, how=how, weights=weights, n_jobs=n_jobs).left
         return kind.take(left, rows)
@@ -158,10 +161,12 @@ def knn_frames(
     kind, queries = find_kind("queries", queries)
     columns = list_columns("columns", columns)
     right_columns, right_id = names_in_right("points", points, columns, id, right_columns, right_id)
-    width = _width(get_metric(metric), weights)
+    chosen = get_metric(metric)
+    width = _width(chosen, weights)
     asked = coordinates_of("queries", queries, columns, width)
     shared: dict[str, Any] = {"weights": weights, "n_jobs": n_jobs}
     if points is None:
+        chosen.check(asked, "queries")  # which the join of arrays calls points
         other_kind, points, found = kind, queries, knn_join(None, asked, k, metric, **shared)
     else:
         other_kind, points = (kind, queries) if is_same else find_kind("points", points)

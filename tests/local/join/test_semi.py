@@ -137,3 +137,14 @@ def test_join__of_one_table_has_no_pairs() -> None:
     with pytest.raises(ArgumentError, match="how = 'left' needs two tables; self_join finds"):
         join([[0.0]], None, 1.0, how="left")
     assert join(np.empty((0, 2)), None, 1.0, how="anti").left.tolist() == []
+
+
+@pytest.mark.parametrize("d", [2, 20])
+def test_join__semi_of_one_table_calls_it_left(d: int) -> None:
+    points = np.ones((2000, d))
+    points[5, 1] = math.nan
+    with pytest.raises(ArgumentError, match="^left must be finite; row 5, column 1 is nan"):
+        join(points, None, 1.0, how="semi")
+    points[5] = 0.0
+    with pytest.raises(ArgumentError, match="^left: cosine needs vectors .*; row 5 breaks this"):
+        join(points, None, 1.0, "cosine", how="anti")

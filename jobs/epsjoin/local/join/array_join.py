@@ -95,13 +95,14 @@ class ArrayJoin(NamedTuple):
         weights: ArrayLike | None,
         cuts: Cuts | None,
         options: JoinOptions,
+        name: str = "points",
     ) -> ArrayJoin:
         """Check the arguments of a self join, as :func:`epsjoin.self_join` describes them."""
         _check_cuts(cuts)
-        values = check_points("points", points, in_ranges(options.n_jobs))
+        values = check_points(name, points, in_ranges(options.n_jobs))
         numbers = None if ids is None else check_ids(ids, len(values))
         metric, threshold = scale_metric(options.metric, values, eps, weights)
-        metric.check(values, "points")
+        metric.check(values, name)
         return cls(values, numbers, len(values), True, metric, threshold, cuts, options)
 
     @classmethod

@@ -307,7 +307,7 @@ def join(
     if how in ("semi", "anti"):
         of = eps, weights, cuts, options
         if right is None:
-            rows_only = join_of_one(left, None, *of, is_semi=True)
+            rows_only = join_of_one(left, None, *of, is_semi=True, name="left")
         else:
             rows_only = join_of_two(left, right, *of)
         return Rows(np.flatnonzero(mark_partners(rows_only) == (how == "semi")))

@@ -33,14 +33,18 @@ def join_of_one(
     options: JoinOptions,
     *,
     is_semi: bool = False,
+    name: str = "points",
 ) -> ArrayJoin | ProductJoin:
-    """Check the arguments of a self join, and choose how it is done; a semi join compares all with all."""
+    """Check the arguments of a self join, and choose how it is done; a semi join compares all with all.
+
+    ``name`` is that of the argument ``points``, for the messages.
+    """
     if not _may_multiply(points, points if is_semi else None, eps, weights, cuts, options.metric):
-        return ArrayJoin.of_one(points, ids, eps, weights, cuts, options)
-    values = check_coordinates("points", points)
+        return ArrayJoin.of_one(points, ids, eps, weights, cuts, options, name)
+    values = check_coordinates(name, points)
     n, metric = len(values), options.metric
     numbers, threshold = check_ids(ids, n), metric.check_eps(eps)
-    metric.check(values, "points")
+    metric.check(values, name)
 
     def sweep(projection: Projection | None) -> ArrayJoin:
         rows, names = np.asarray(values, np.float64), None if ids is None else numbers
