@@ -139,6 +139,8 @@ def read_header(lines: Iterator[Line], name: str, source: SourceContract, column
         raise DataRefusedError(f"{name}: line 1: {fault}") from error
     if names is None:
         return False
+    if not names:
+        raise DataRefusedError(f"{name}: line 1 is blank; the names of the columns must stand there")
     columns.add(_printable(column) for column in names)
     columns.require_all(source, _header(taken, source))
     return True

@@ -27,13 +27,15 @@ class Header(NamedTuple):
     delimiter: str
 
     def remedy(self, missing: Sequence[str] = ()) -> str:
-        """Say what seems to separate the fields, if it is not the delimiter; else empty.
+        """Say what seems to separate the fields, if it is not the delimiter, or that it is none; else empty.
 
         Parameters
         ----------
         missing : names of columns that were not found, of which there must be one by the other delimiter;
             if none is given, there must be two columns by it.
         """
+        if self.text.lower().startswith("sep="):
+            return "; its first line is for spreadsheets alone: delete it"
         found = {other: self._split_by(other) for other in CANDIDATES if other != self.delimiter}
         n_found = {
             other: sum(name in names for name in missing) if missing else len(names) - 1
