@@ -83,6 +83,10 @@ def windowed(value: object) -> dict[str, Any]:
             {"servers.0.path": "s3://KEY:se/cret@b/{date}"},
             r"servers\[0\].path seems to hold a password, which",
         ),
+        (
+            {"servers.0.path": "s3://b[ucket/{date}"},
+            r"servers\[0\].path is no URI: its host has a character that none may have$",
+        ),
         ({"customProperties.4.value": "eps"}, "defaults must map parameters to values, not 'eps'"),
         (
             {"customProperties.1.value": "euclid"},

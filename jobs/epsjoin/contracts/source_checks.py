@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from epsjoin.contracts.conditions import FORMS, UnknownFormError
 from epsjoin.contracts.names import COLUMN_NAME
@@ -78,6 +79,11 @@ def _check_path(path: str, refuse: Refuse) -> None:
             "servers[0].path seems to hold a password, which logs would show; give the storage its "
             "credentials by its own environment variables or files (docs/clusters.md)"
         )
+    if "://" in path:
+        try:
+            urlsplit(path)
+        except ValueError:
+            refuse("servers[0].path is no URI: its host has a character that none may have")
     forms = DATE.findall(path)
     if len(forms) > 1:
         refuse("servers[0].path may have {date} once")
