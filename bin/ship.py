@@ -6,6 +6,7 @@ This script uses the standard library only, because it runs before every job on 
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import hashlib
 import os
@@ -133,7 +134,9 @@ def pack(package: Path, file: Path) -> None:
 
 def main(argv: Sequence[str]) -> int:
     """Print the path of the archive in the folder that the only argument names."""
-    print(make_archive(Path(argv[0]).resolve()))
+    parser = argparse.ArgumentParser(prog="ship.py", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", type=Path, help="folder of the archives; it is made if it is missing")
+    print(make_archive(parser.parse_args(argv).folder.resolve()))
     return 0
 
 

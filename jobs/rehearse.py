@@ -1,6 +1,9 @@
 """spark-submit jobs/rehearse.py: run the steps once on points of its own (bin/class-archive)."""
 
+import argparse
+
 from epsjoin.spark.startup.rehearse import rehearse
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(prog="rehearse", description=__doc__).parse_args()
     raise SystemExit(rehearse())

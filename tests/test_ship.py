@@ -122,3 +122,15 @@ def test_copy_compiled__lays_what_this_python_needs_beside_its_sources(tmp_path:
         f"__pycache__/ids.f-1.{mine}.1.nbc": f"ids.f-1.{mine}.1.nbc",
         f"join/__pycache__/cut.g-2.{mine}.nbi": f"join/cut.g-2.{mine}.nbi",
     }
+
+
+def test_main__asked_for_help_packs_nothing(
+    package: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    del package
+    monkeypatch.chdir(tmp_path)
+    before = set(tmp_path.iterdir())
+    with pytest.raises(SystemExit) as ended:
+        ship.main(["--help"])
+    assert ended.value.code == 0
+    assert set(tmp_path.iterdir()) == before
