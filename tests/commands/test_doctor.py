@@ -330,6 +330,8 @@ def test_doctor__says_that_spark_has_no_folder_to_write_to(
         f"temporary files cannot be written to {tmp_path}/file/below; "
         "set SPARK_LOCAL_DIRS to a folder for them",
     )
+    monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/file,")  # behind the comma is none
+    assert not next(each for each in there.check_resources("/") if each.what == "disk of Spark").is_well
     monkeypatch.setenv("SPARK_LOCAL_DIRS", f"{tmp_path}/file,{tmp_path}/not/yet")  # one is enough
     (found,) = (each for each in there.check_resources("/") if each.what == "disk of Spark")
     assert found.is_well

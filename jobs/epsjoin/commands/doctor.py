@@ -249,7 +249,7 @@ def check_resources(lake: str) -> Iterator[Finding]:
     """Check free space on the disks and memory; the space of a remote lake cannot be checked."""
     spark = os.environ.get("SPARK_LOCAL_DIRS") or os.environ.get("TMPDIR") or tempfile.gettempdir()
     # one of several is enough for Spark
-    usable = [folder for folder in map(Path, spark.split(",")) if _can_have_files(folder)]
+    usable = [Path(folder) for folder in spark.split(",") if folder and _can_have_files(Path(folder))]
     if not usable:
         text = f"temporary files cannot be written to {spark}; set SPARK_LOCAL_DIRS to a folder for them"
         yield Finding("disk of Spark", False, text)
