@@ -142,6 +142,10 @@ def test_what_changed__counts_one_record_as_one(example: Findings) -> None:
     assert "1 record came, 0 went" in sentences.what_changed(one)
 
 
+def test_power_law__counts_one_pair_as_one(example: Findings) -> None:
+    assert sentences.power_law(dataclasses.replace(example, n_pairs=1))[-1].endswith("; found: 1 pair.")
+
+
 def test_what_changed__names_other_settings_where_something_happened(example: Findings) -> None:
     assert example.comparison is not None
     against, due = example.comparison.against, "some of what happened is due to that."

@@ -123,7 +123,7 @@ def power_law(findings: Findings) -> list[str]:
         sentences.append(
             f"Expected at ε: {words.count(epsilon['expected_pairs'])} pairs, "
             f"{words.measure(epsilon.get('expected_neighbours'), digits=3)} neighbours per point; "
-            f"found: {words.count(findings.n_pairs)} pairs."
+            f"found: {counted(findings.n_pairs, 'pair')}."
         )
     return sentences
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pyspark.sql import functions as F
 
-from epsjoin.console import say
+from epsjoin.console import counted, say
 from epsjoin.contracts.sources import SourceContract
 from epsjoin.errors import ArgumentError, TableError
 from epsjoin.lake import slices
@@ -114,8 +114,8 @@ def verify_tables(job: Job, request: Request) -> dict[str, float]:
     faults.refuse()
     n_random, n_random_cells = min(request.points, tables.n_points), min(request.cells, n_cells)
     say(
-        f"verify: {n_random:,} random points and {n_random_cells:,} of {n_cells:,} cells, {len(ids):,} "
-        f"points together, against all {tables.n_points:,} by brute force"
+        f"verify: {counted(n_random, 'random point')} and {n_random_cells:,} of {n_cells:,} cells, "
+        f"{counted(len(ids), 'point')} together, against all {tables.n_points:,} by brute force"
     )
     found = _find_neighbours(job, ids, points, tables.eps, faults)
     n_scores = _check_stored(job, request, tables, ids, found, faults)
@@ -220,7 +220,7 @@ def _say_scores(has_outliers: bool, n_scores: int, n_points: int) -> str:
         return "verify: all ranks fit the scores, none of which was computed again"
     missed = missed_probability(ERROR_FRACTIONS[1], n_points, n_scores)
     return (
-        f"verify: all ranks fit the scores, and the LOF of {n_scores:,} random points is right; if "
+        f"verify: all ranks fit the scores, and the LOF of {counted(n_scores, 'random point')} is right; if "
         f"{ERROR_FRACTIONS[1]:.0%} of the points had a wrong LOF that leaves all ranks right, this check "
         f"would have missed it with probability {missed:.2g}"
     )
