@@ -266,10 +266,11 @@ def progressive_join(
     read again, once for each row and replica in a pass: there is one pass up to ``memory / 1 MB`` runs. A
     part that is larger than a run is swept in blocks, which are read more than once. Where the rows turn out
     so unlike those on which parts were planned that this is the larger cost, the runs are written once more,
-    by another plan, before the first merge (``replans``). Semi and anti joins meet all pairs within eps, as
-    inner ones do; but of equal rows of a run one stands for all, if they are joined by ``Equi`` or
-    ``Similarity``. Of ``Band``, ``Temporal``, ``Spatial`` and your own kinds, the rows that hold one key must
-    fit into memory at once.
+    by another plan, before the first merge (``replans``). In semi and anti joins by ``Similarity`` with
+    planned cuts, a row looks for partners until it has found the first: few pairs are met, and what is
+    counted as pairs are rows that have found one. Those of other kinds meet all pairs, as inner ones do; but
+    of equal rows of a run one stands for all, if they are joined by ``Equi`` or ``Similarity``. Of ``Band``,
+    ``Temporal``, ``Spatial`` and your own kinds, the rows that hold one key must fit into memory at once.
 
     References
     ----------

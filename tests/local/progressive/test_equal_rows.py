@@ -1,4 +1,4 @@
-"""Semi and anti joins in which many rows are equal: one stands for all, and nothing else changes."""
+"""Semi and anti joins in which many rows are equal, or near one another: few pairs are met."""
 
 from __future__ import annotations
 
@@ -54,6 +54,24 @@ def test_semi_and_anti__of_many_equal_rows_look_at_few_pairs(on: JoinCondition, 
         rows, counters = joined(*((table, others) if two else (table,)), on=on, how=how)
         assert rows == np.flatnonzero(wanted).tolist()
         assert counters["candidates"] <= 4 * (len(table) + len(others))
+
+
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("two", [False, True], ids=["one", "two"])
+def test_semi_and_anti__of_dense_rows_look_at_few_pairs(two: bool, metric: str) -> None:
+    """No two are equal, and each is near thousands: one partner suffices."""
+    random = np.random.default_rng(0)
+    angle = np.concatenate([random.uniform(0.0, 0.001, HOT), np.linspace(0.5, 1.5, 100)])
+    table = np.column_stack((np.cos(angle), np.sin(angle)))[random.permutation(HOT + 100)]
+    others = table[::2] + 1e-7
+    is_hot = np.arctan2(table[:, 1], table[:, 0]) < 0.1
+    has_partner = is_hot | (two & (np.arange(len(table)) % 2 == 0))
+    on = Similarity({"euclidean": 0.002, "cosine": 2e-6}[metric], metric)
+    for how, wanted in (("semi", has_partner), ("anti", ~has_partner)):
+        rows, counters = joined(*((table, others) if two else (table,)), on=on, how=how)
+        assert rows == np.flatnonzero(wanted).tolist()
+        assert counters["merges"]
+        assert counters["distance_computations"] <= 20 * len(table)  # of 450 million pairs
 
 
 def test_semi_and_anti__of_integers_join_no_null_with_another(tmp_path: Any) -> None:

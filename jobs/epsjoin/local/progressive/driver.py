@@ -205,13 +205,18 @@ class Driver:
 
     def _join_run(self, raw: SweepRows) -> Iterator[Found]:
         rows = self._key(self._plans.whole, raw)
-        area = self._plans.whole.new_area(self._work.counters, self._two)
+        area = self._new_area(self._plans.whole)
         self._work.reach("largest_area", rows.n)
         for met in self._meet(area, rows, "joining"):
             if not self._results.gives_rows:
                 self._estimates.this_run.add(met, self._two)
             yield from self._give(met, RUNS)
         self._estimates.by_runs(self._runs)
+
+    def _new_area(self, kind: SweepKind) -> KindArea:
+        if self._results.gives_rows:
+            return kind.new_partner_area(self._work.counters, self._two, self._results.lack_partner)
+        return kind.new_area(self._work.counters, self._two)
 
     def _meet(self, area: KindArea, rows: SweepRows, what: str) -> Iterator[Met]:
         """Pairs that an area finds for rows, the time of which counts as ``what``."""
@@ -325,7 +330,7 @@ class Driver:
     ) -> Iterator[Found]:
         """Sweep the rows of runs by their keys; they are written, except in the last merge."""
         is_last, others, sizes = writer is None, self._others(runs), self._options.sizes
-        area = self._area = self._plans.written.new_area(self._work.counters, self._two)
+        area = self._area = self._new_area(self._plans.written)
         n_rows, swept = sum(page.rows for run in runs for page in run.pages), 0
         for block in merge(self._spill, runs, self._plans.cut is not None, sizes.run_rows):
             dropped = area.expire(None if block.is_alone else block.key)

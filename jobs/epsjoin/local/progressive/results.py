@@ -87,6 +87,11 @@ class Results:
                 found[of_side] = self._partners[side].have(rows.number[of_side])
         return found
 
+    def lack_partner(self, rows: SweepRows) -> Bools:
+        """Which rows a semi or an anti join asks for that have no partner so far."""
+        lonely = ~self._has_partner(rows)
+        return lonely & ~rows.is_right if self._two else lonely
+
     def leave(self, rows: SweepRows) -> SweepRows:
         """Of a semi or an anti join: left rows without a partner so far, and all right ones.
 

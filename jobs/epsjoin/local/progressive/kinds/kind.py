@@ -19,6 +19,7 @@ Types say what a driver may ask, and when:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -57,6 +58,20 @@ class SweepKind(ABC):
     @abstractmethod
     def new_area(self, counters: dict[str, Any], two_tables: bool) -> KindArea:
         """Make an empty sweep area, which adds its work to the counters."""
+
+    def new_partner_area(
+        self,
+        counters: dict[str, Any],
+        two_tables: bool,
+        lack_partner: Callable[[SweepRows], Bools],  # noqa: ARG002  # for kinds that can leave pairs out
+    ) -> KindArea:
+        """As :meth:`new_area`, of a semi or an anti join: not all pairs have to be met.
+
+        Parameters
+        ----------
+        lack_partner : which of some rows are asked for and have no partner so far.
+        """
+        return self.new_area(counters, two_tables)
 
     @abstractmethod
     def lowered(self, eps: float) -> SweepKind:

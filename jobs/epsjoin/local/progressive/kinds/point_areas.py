@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import numpy as np
 
-from epsjoin.kernels.arrays import Bytes, Ints
+from epsjoin.kernels.arrays import Bools, Bytes, Ints
 from epsjoin.kernels.codes import cube_corners, hold_cubes, range_ends
 from epsjoin.kernels.plan.cuts import MAX_AXES
 from epsjoin.kernels.plan.stack_rows import FIRST_FREE, LEFT, RIGHT, StackRows
 from epsjoin.kernels.projection import axes_by_variance
 from epsjoin.kernels.sweep.window import window_rows
 from epsjoin.local.join.options import BATCH_ROWS
+from epsjoin.local.join.partners import find_partners
 from epsjoin.local.metric import Metric
 from epsjoin.local.plan.projection import choose_projection
 from epsjoin.local.plan.split_rules.encode import Space
@@ -135,6 +136,57 @@ class WindowArea(PointsArea):
             rows.is_right if self._two_tables else None,
         )
         return sweep_window(ordered, metric.decision(eps), options)
+
+
+class PartnerArea(WindowArea):
+    """The rows of one part, of which a semi or an anti join asks who has a partner.
+
+    Each row that lacks one looks for it from its own place outwards, until it has found the first. So where
+    rows are dense, few of their pairs are met. A row may be met again by one of its own run, in vain.
+
+    Parameters
+    ----------
+    kind, counters, two_tables : see :class:`PointsArea`.
+    lack_partner : see :meth:`~epsjoin.local.progressive.kinds.kind.SweepKind.new_partner_area`.
+    """
+
+    def __init__(
+        self,
+        kind: DecidesPoints,
+        counters: dict[str, Any],
+        two_tables: bool,
+        lack_partner: Callable[[SweepRows], Bools],
+    ) -> None:
+        super().__init__(kind, counters, two_tables, 1)
+        self._lack_partner = lack_partner
+
+    def query(self, rows: SweepRows) -> Iterator[Met]:
+        """See :class:`~epsjoin.local.sweep.area.SweepArea`; of pairs, a row that has found its first partner.
+
+        It stands on both sides, and its distance is 0, as that of a pair that no lowered eps rules out.
+        """
+        both = concat([*self._held, rows])
+        asking = self._lack_partner(both)
+        others = both.is_right if self._two_tables else np.ones(both.n, np.bool_)
+        if not (asking.any() and others.any()):
+            return
+        sides = [np.flatnonzero(asking), np.flatnonzero(others)]
+        at = np.concatenate(sides)
+        counts: dict[str, int] = {}
+        found = find_partners(
+            both.values[at],
+            both.number[at],
+            np.arange(len(at)) >= len(sides[0]),
+            self.kind.eps,
+            self.kind.metric,
+            SweepOptions(BATCH_ROWS, counts),
+            is_self=not self._two_tables,
+        )
+        for name in ("candidates", "distance_computations"):
+            self._counters[name] = self._counters.get(name, 0) + counts.get(name, 0)
+        places = np.flatnonzero(asking & np.isin(both.number, found))
+        if len(places):
+            yield Met(both, places, places, np.zeros(len(places)))
 
 
 class StackArea(PointsArea):

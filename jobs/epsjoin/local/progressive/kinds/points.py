@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from epsjoin.kernels.arrays import Ints
+from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.kernels.codes import as_keys
 from epsjoin.kernels.plan.cuts import (
     SIDES_ARE_GIVEN,
@@ -25,7 +26,7 @@ from epsjoin.local.plan.keys import CodeKey, MaskKey
 from epsjoin.local.plan.planner import plan_join
 from epsjoin.local.plan.split_rules.encode import encode
 from epsjoin.local.progressive.kinds.kind import CutKind, Keyed, SweepKind
-from epsjoin.local.progressive.kinds.point_areas import StackArea, WindowArea
+from epsjoin.local.progressive.kinds.point_areas import PartnerArea, StackArea, WindowArea
 from epsjoin.local.progressive.rows import Keys, SweepRows, Values
 
 _MIN_SAMPLE_PER_PART = 16
@@ -55,6 +56,12 @@ class PointsInMemory(SweepKind):
     def new_area(self, counters: dict[str, Any], two_tables: bool) -> WindowArea:
         """See :class:`SweepKind`."""
         return WindowArea(self, counters, two_tables, 1)
+
+    def new_partner_area(
+        self, counters: dict[str, Any], two_tables: bool, lack_partner: Callable[[SweepRows], Bools]
+    ) -> PartnerArea:
+        """See :class:`SweepKind`."""
+        return PartnerArea(self, counters, two_tables, lack_partner)
 
     def lowered(self, eps: float) -> PointsInMemory:
         """See :class:`SweepKind`."""
@@ -101,6 +108,12 @@ class PointsInParts(CutKind):
     def new_area(self, counters: dict[str, Any], two_tables: bool) -> WindowArea:
         """See :class:`SweepKind`."""
         return WindowArea(self, counters, two_tables, 1 + int(self.tree.bit.max(initial=0)))
+
+    def new_partner_area(
+        self, counters: dict[str, Any], two_tables: bool, lack_partner: Callable[[SweepRows], Bools]
+    ) -> PartnerArea:
+        """See :class:`SweepKind`."""
+        return PartnerArea(self, counters, two_tables, lack_partner)
 
     def lowered(self, eps: float) -> PointsInParts:
         """See :class:`SweepKind`."""
