@@ -207,6 +207,23 @@ def test_outliers__of_a_frame_are_the_definition(spark: SparkSession) -> None:
     found.unpersist()
 
 
+def test_outliers__of_the_largest_numbers_are_ranked(spark: SparkSession) -> None:
+    """The mean of two of them overflows, and so does their difference."""
+    points = np.concatenate(
+        [np.arange(10.0), [-1.7e308, 1.7e308, 1.6e308, 1.5e308, 9.1e307], np.full(9, 9e307)]
+    )
+    found = epsjoin.spark.outliers(frame_of(spark, points[:, None]), eps=1.0, min_pts=3, columns="x0")
+    rows = found.collect()
+    assert sorted(row["id"] for row in rows) == list(range(24))
+    assert all(row["dimensions"].startswith("x0 ") for row in rows)
+    assert {row["id"] for row in rows if row["is_noise"]} == {10, 11, 12, 13, 14}
+    found.unpersist()
+    points = np.repeat([1.7e308, -1.7e308], 4)  # whose spread is larger than any number
+    found = epsjoin.spark.outliers(frame_of(spark, points[:, None]), eps=1.0, min_pts=3, columns="x0")
+    assert {row["dimensions"] for row in found.collect()} == {"x0 +0.9", "x0 -0.9"}
+    found.unpersist()
+
+
 def test_estimate_and_fit_epsilon__take_a_sample(spark: SparkSession) -> None:
     points = np.random.default_rng(4).random((3000, 2))
     frame = frame_of(spark, points)

@@ -154,7 +154,7 @@ def test_describe__looks_at_clusters_of_one_size_together(monkeypatch):
         ([[1.0, 2.0, 3.0]], [0], "haversine", "haversine"),
         ([[100.0, 2.0]], [0], "haversine", "latitude from -90 to 90"),
         (
-            [[0.0, 1e308], [1.0, -1e308]] * 2,
+            [[0.0, 1.5e308], [1.0, -1.5e308]] * 2,
             [0] * 4,
             "euclidean",
             "by so much in dimension 1 that float64 does not hold their spread; divide all coordinates by",
@@ -164,3 +164,13 @@ def test_describe__looks_at_clusters_of_one_size_together(monkeypatch):
 def test_describe__refuses(points, labels, metric, says):
     with pytest.raises(ArgumentError, match=says):
         epsjoin.describe_clusters(points, labels, metric)
+
+
+@pytest.mark.filterwarnings("error")
+def test_describe__takes_medians_of_the_largest_numbers():
+    """The mean of two of them overflows."""
+    points = np.array([[1.5e308], [1.7e308], [1.6e308], [1.75e308], [1.7e308], [1.65e308]])
+    found = epsjoin.describe_clusters(points, [0, 0, 1, 1, -1, -1])
+    assert found.median.ravel().tolist() == pytest.approx([1.6e308, 1.675e308])
+    assert found.centre.tolist() == pytest.approx([1.675e308])
+    assert np.isfinite(found.z).all()

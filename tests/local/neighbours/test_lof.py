@@ -387,3 +387,27 @@ def test_robust_spread__is_the_standard_deviation_of_normal_data():
 def test_outliers__refuse(call, says):
     with pytest.raises(ArgumentError, match=says):
         call()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("n", [40, 41])
+def test_robust_spread__and_deviations_of_the_largest_numbers_are_those_of_small_ones(n):
+    """Times a power of two, which rounds nothing; their sums and differences overflow."""
+    random = np.random.default_rng(n)
+    points = random.integers(9, 16, (n, 3)) / 2.0 * [1.0, -1.0, 2.0**-30]
+    points[:3, 1] *= -1.0
+    centre, spread = robust_spread(points)
+    huge_centre, huge_spread = robust_spread(points * 2.0**1021)
+    assert huge_centre.tolist() == (centre * 2.0**1021).tolist()
+    assert huge_spread.tolist() == (spread * 2.0**1021).tolist()
+    found = deviating_dimensions(points, centre, spread)
+    huge = deviating_dimensions(points * 2.0**1021, huge_centre, huge_spread)
+    assert [each.tolist() for each in huge] == [each.tolist() for each in found]
+
+
+@pytest.mark.filterwarnings("error")
+def test_robust_spread__of_numbers_that_lie_too_far_apart_is_infinite():
+    largest = np.finfo(np.float64).max
+    centre, spread = robust_spread(np.array([[largest], [-largest], [largest], [-largest]]))
+    assert (centre.tolist(), spread.tolist()) == ([0.0], [np.inf])
+    assert -2.0 < deviating_dimensions([[-8e306]], [largest], [largest]).z[0, 0] < -1.0

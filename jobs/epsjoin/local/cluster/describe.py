@@ -12,7 +12,13 @@ from epsjoin.kernels.arrays import Floats, Ints
 from epsjoin.local.arguments import int_column
 from epsjoin.local.coordinates import check_points
 from epsjoin.local.metric import Metric, get_metric
-from epsjoin.local.neighbours.rank import cut_longitudes, deviating_dimensions, robust_spread, turn_to
+from epsjoin.local.neighbours.rank import (
+    cut_longitudes,
+    deviating_dimensions,
+    robust_spread,
+    shrink_of,
+    turn_to,
+)
 from epsjoin.vocabulary import NOISE
 
 
@@ -101,8 +107,7 @@ def describe_clusters(
         raise ArgumentError(f"labels must be one per point, {len(values)}, not {len(numbers)}")
     metric.check(values, "points")
     turn, is_clustered = metric.full_turn, numbers != NOISE
-    with np.errstate(over="ignore", invalid="ignore"):
-        centre, spread = robust_spread(values, turn)
+    centre, spread = robust_spread(values, turn)
     is_lost = ~np.isfinite(spread)
     if is_lost.any():
         raise ArgumentError(
@@ -137,5 +142,7 @@ def cluster_medians(points: Floats, labels: Ints, turn: float) -> tuple[Ints, In
     for each in np.unique(size).tolist():
         alike = np.flatnonzero(size == each)
         rows = order[begin[alike, np.newaxis] + np.arange(each)]
-        median[alike] = np.median(cut_longitudes(points[rows], turn), axis=1)
+        cut = cut_longitudes(points[rows], turn)
+        shrink = shrink_of(cut)
+        median[alike] = np.median(cut * shrink, axis=1) / shrink
     return label, size.astype(np.int64), median

@@ -14,6 +14,8 @@ from epsjoin.local.sweep.threads import in_ranges
 
 MAD_SCALE = 1.4826
 """Ratio of standard deviation to median absolute deviation on normal data: 1 / quantile(3/4)."""
+_LARGEST = 2.0**1020
+"""Largest coordinate of which sums and differences of two, and their spread, are surely finite."""
 
 
 class Deviations(NamedTuple):
@@ -62,14 +64,23 @@ def robust_spread(points: Floats, turn: float = 0.0) -> tuple[Floats, Floats]:
 
     Parameters
     ----------
-    points : (n, d) float64; both are 0 where n is.
+    points : (n, d) float64; both are 0 where n is. The spread of the largest numbers may be infinite.
     turn : full turn of the second dimension where it is a longitude, see :func:`cut_longitudes`; else 0.
     """
     if not len(points):
         return np.zeros(points.shape[1]), np.zeros(points.shape[1])
     points = cut_longitudes(points, turn)
+    shrink = shrink_of(points)
+    points = points * shrink
     centre = np.median(points, axis=0)
-    return centre, MAD_SCALE * np.median(np.abs(points - centre), axis=0)
+    spread = MAD_SCALE * np.median(np.abs(points - centre), axis=0)
+    with np.errstate(over="ignore"):
+        return centre / shrink, spread / shrink
+
+
+def shrink_of(points: Floats) -> float:
+    """A power of two that keeps sums and differences of these coordinates finite; mostly 1."""
+    return 2.0**-4 if np.abs(points).max(initial=0.0) > _LARGEST else 1.0
 
 
 def cut_longitudes(points: Floats, turn: float) -> Floats:
@@ -161,9 +172,10 @@ def deviating_dimensions(points: npt.ArrayLike, centre: npt.ArrayLike, spread: n
         raise ArgumentError(f"points, centre and spread must be (n, d), (d,) and (d,), not {shapes}")
     if not ((spread >= 0) & np.isfinite(spread)).all():
         raise ArgumentError(f"spread must be finite numbers, at least 0, not {spread}")
+    shrink = min(shrink_of(points), shrink_of(centre))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        off = points - centre
-        z = np.where(off == 0, 0.0, off / spread)
+        off = points * shrink - centre * shrink
+        z = np.where(off == 0, 0.0, off / (spread * shrink))
     left, far = np.abs(z), np.abs(off)
     found = np.empty((len(points), min(2, points.shape[1])), dtype=np.int64)
     for place in range(found.shape[1]):

@@ -72,7 +72,9 @@ class Usual(NamedTuple):
     def of(cls, sample: NDArray[np.float64], names: Sequence[str], metric: Metric) -> Usual:
         """Tell what is usual from a sample of the points."""
         turn = metric.full_turn
-        return cls(*robust_spread(sample, turn), tuple(names), turn)
+        centre, spread = robust_spread(sample, turn)
+        # of the largest numbers it is larger than any; deviations are measured by the largest one then
+        return cls(centre, np.minimum(spread, np.finfo(np.float64).max), tuple(names), turn)
 
     def describe(self, points: NDArray[np.float64]) -> pa.Array:
         """Say in words in which dimensions each point deviates most: a column of strings."""
