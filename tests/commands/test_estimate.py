@@ -84,6 +84,24 @@ def test_estimate__of_lists_is_what_their_join_gives_and_leaves_out_what_has_no_
     assert facts(capsys, tmp_path / "b.csv", "--columns", "v[6]", "--eps", 2)["rows"] == 2, "a name in CSV"
 
 
+@pytest.mark.parametrize(
+    ("header", "columns"),
+    [
+        ("x,y", " x , y"),
+        (" x,y ", "' x','y '"),
+        (" x,y ", " ' x' , \"y \" "),
+        ('"x, km","y, km"', "'x, km','y, km'"),
+        ("o'clock,'y", "o'clock,'y"),
+    ],
+)
+def test_estimate__takes_names_in_quotes_as_they_are(
+    header: str, columns: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "a.csv").write_text(f"{header}\n1,2\n1.5,2\n9,9\n")
+    found = facts(capsys, tmp_path / "a.csv", "--columns", columns, "--eps", 1, "--delimiter", ",")
+    assert (found["rows"], found["pairs"]) == (3, 1)
+
+
 def test_estimate__of_two_tables_is_what_their_join_gives(
     square_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -231,6 +249,8 @@ def test_estimate__names_one_eps_for_so_many_pairs(
         (["--lake", "/l", "--dataset", "a", "--run", "b", "--delimiter", ";"], "not delimiter, lake"),
         (["a.csv", "--columns", "x", "--delimiter", "x"], "--delimiter must be one of ',', ';', '|', tab"),
         (["a.csv", "--columns", "x,x"], "--columns must be different names"),
+        (["a.csv", "--columns", "x,"], "--columns must be different names"),
+        (["a.csv", "--columns", "'x',x"], "--columns must be different names"),
         (
             ["a.csv", "--columns", "lon_deg,Latitude", "--metric", "haversine"],
             "haversine takes the latitude first: --columns Latitude,lon_deg",

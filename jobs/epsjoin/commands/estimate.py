@@ -78,7 +78,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--columns",
-        help="names of the coordinate columns, with commas between: x,y,z; of lists of 384 numbers: v[384]",
+        help="names of the coordinate columns, with commas between: x,y,z; of lists of 384 numbers: v[384]; "
+        "in quotes names with blanks around them, or commas: \"' x',y\"",
     )
     parser.add_argument(
         "--metric",

@@ -26,6 +26,8 @@ from epsjoin.source.delimiters import parse_delimiter
 from epsjoin.source.draft.degrees import role_of
 from epsjoin.source.sampling import sample_files
 
+_NAME = re.compile(r"""\s*(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)'|(?P<bare>[^,]*?))\s*,""")
+"""A name of ``--columns`` and the comma behind it: in quotes as it is, else without the blanks around it."""
 _LIST = re.compile(r"(?P<name>.+)\[(?P<n>[1-9]\d{0,4})\]")
 """Matches a column of lists, with their length."""
 
@@ -145,7 +147,7 @@ def _sample_files(arguments: argparse.Namespace) -> Sample:
 
 def _parse_columns(arguments: argparse.Namespace) -> tuple[list[str], dict[str, int]]:
     """The names of the coordinates in the files, a list's once for each number; the lengths of the lists."""
-    given = [name.strip() for name in arguments.columns.split(",")]
+    given = [found[found.lastgroup or "bare"] for found in _NAME.finditer(f"{arguments.columns},")]
     if "" in given or len({*given}) < len(given):
         raise ArgumentError(
             f"--columns must be different names with commas between, not {arguments.columns!r}"
