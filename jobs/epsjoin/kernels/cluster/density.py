@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from epsjoin.kernels.accelerate import njit
+from epsjoin.kernels.accelerate import njit, njit_inner
 from epsjoin.kernels.arrays import Bools, Floats, Ints, Ints32
 from epsjoin.kernels.cluster.union_find import find_root, unite
 
@@ -62,6 +62,16 @@ def add_sizes(left: Ends, right: Ends, sizes: Ints, core_at: int, degree: Ints, 
                 is_core[row] = True
 
 
+@njit_inner
+def _add(total: Floats, rest: Floats, at: int, added: float) -> None:
+    """Add to a sum, and what rounding takes from it to its rest (theorem B), see :func:`add_weights`."""
+    before = total[at]
+    after = before + added
+    part = after - before
+    rest[at] += (before - (after - part)) + (added - part)
+    total[at] = after
+
+
 @njit
 def add_weights(
     left: Ends,
@@ -91,12 +101,9 @@ def add_weights(
     """
     for i in range(left.size):
         for row, other in ((left[i], right[i]), (right[i], left[i])):
-            before, added = degree[row], weight[other]
-            total = before + added
-            part = total - before
-            rest[row] += (before - (total - part)) + (added - part) + weight_rest[other]
-            degree[row] = total
-            if total + rest[row] >= core_at:
+            _add(degree, rest, row, weight[other])
+            rest[row] += weight_rest[other]
+            if degree[row] + rest[row] >= core_at:
                 is_core[row] = True
 
 
@@ -111,12 +118,7 @@ def sum_weights(group: Ints, weight: Floats, total: Floats, rest: Floats) -> Non
     total, rest : (g,) float64, at first 0; modified. The sum is ``total + rest``.
     """
     for row in range(group.size):
-        number, added = group[row], weight[row]
-        before = total[number]
-        after = before + added
-        part = after - before
-        rest[number] += (before - (after - part)) + (added - part)
-        total[number] = after
+        _add(total, rest, group[row], weight[row])
 
 
 @njit
