@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from epsjoin.local.progressive.spill import SortedRun
+from epsjoin.local.progressive.sorted_runs import SortedRun
 from epsjoin.local.progressive.traversal import lowest_runs, runs_of_full_level, runs_of_next_merge
 
 

@@ -9,7 +9,8 @@ from epsjoin.local.progressive.estimates import Estimates
 from epsjoin.local.progressive.options import Options
 from epsjoin.local.progressive.plans import Plans
 from epsjoin.local.progressive.results import Results
-from epsjoin.local.progressive.spill import SortedRun, Spill
+from epsjoin.local.progressive.sorted_runs import SortedRun
+from epsjoin.local.progressive.spill import Spill
 from epsjoin.local.progressive.tables import Tables
 from epsjoin.local.progressive.work import Work
 

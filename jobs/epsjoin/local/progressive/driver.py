@@ -26,8 +26,9 @@ from epsjoin.local.progressive.plans import Plans, points_of
 from epsjoin.local.progressive.results import Found, Results
 from epsjoin.local.progressive.rows import HAS_MORE, IS_NULL, IS_RIGHT, Met, SweepRows, concat
 from epsjoin.local.progressive.running import RunningEstimate
+from epsjoin.local.progressive.sorted_runs import SortedRun
 from epsjoin.local.progressive.sources import PAUSE, Source
-from epsjoin.local.progressive.spill import RunWriter, SortedRun, Spill
+from epsjoin.local.progressive.spill import RunWriter, Spill
 from epsjoin.local.progressive.tables import Tables, leave_out, of_one_kind, sorted_by_key
 from epsjoin.local.progressive.traversal import lowest_runs, runs_of_full_level, runs_of_next_merge
 from epsjoin.local.progressive.work import Work

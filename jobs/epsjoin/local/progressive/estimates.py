@@ -25,7 +25,7 @@ from epsjoin.local.progressive.running import (
     from_runs,
     variance_of_some,
 )
-from epsjoin.local.progressive.spill import SortedRun
+from epsjoin.local.progressive.sorted_runs import SortedRun
 from epsjoin.local.progressive.tables import Tables, sorted_by_key
 
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from epsjoin.local.progressive.rows import SweepRows, concat
-from epsjoin.local.progressive.spill import Page, SortedRun, Spill
+from epsjoin.local.progressive.sorted_runs import Page, SortedRun
+from epsjoin.local.progressive.spill import Spill
 
 
 class Block(NamedTuple):

@@ -16,7 +16,8 @@ from epsjoin.kernels.arrays import Floats
 from epsjoin.local.progressive.kinds.kind import CutKind, JoinCondition, SweepKind
 from epsjoin.local.progressive.rows import HAS_MORE, Keys, SweepRows, concat
 from epsjoin.local.progressive.sizes import Sizes
-from epsjoin.local.progressive.spill import SortedRun, Spill
+from epsjoin.local.progressive.sorted_runs import SortedRun
+from epsjoin.local.progressive.spill import Spill
 from epsjoin.local.progressive.tables import Tables
 
 _MAX_SAMPLE_ROWS, _SAMPLE_ROWS_PER_PART = 20_000, 200

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from epsjoin.local.progressive.spill import SortedRun
+from epsjoin.local.progressive.sorted_runs import SortedRun
 
 
 def runs_of_next_merge(runs: list[SortedRun], fan_in: int) -> list[SortedRun]:
