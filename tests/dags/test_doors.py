@@ -51,6 +51,32 @@ def test_bad_params__are_refused_by_every_door_before_there_is_a_run(
     assert runs_of("navaids") == {}
 
 
+def test_unknown_params__are_refused_by_rest_before_there_is_a_run(
+    scheduler: Scheduler, rest: TestClient
+) -> None:
+    run = {"logical_date": "2022-05-01T00:00:00Z", "conf": {"eps": 1, "epss": 2}}
+    months = {"dag_id": "navaids", "from_date": f"{MONTHS[0]}T00:00:00Z", "to_date": f"{MONTHS[2]}T00:00:00Z"}
+    months |= {"dag_run_conf": {"epss": 2}}
+    asked = {"dags/navaids/dagRuns": run, "backfills": months, "backfills/dry_run": months}
+    for path, body in asked.items():
+        answer = rest.post(f"/api/v2/{path}", json=body)
+        assert answer.status_code == 400, path
+        assert re.match(
+            "the run's conf has 'epss', which is no parameter; known are eps, ", answer.json()["detail"]
+        ), path
+    assert runs_of("navaids") == {}
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[1]", b"[" * 100_000, b'{"conf": [1], "logical_date": null}'])
+def test_requests__that_are_none_are_refused_by_airflow(
+    scheduler: Scheduler, rest: TestClient, body: bytes
+) -> None:
+    headers = {"Content-Type": "application/json"}
+    answer = rest.post("/api/v2/dags/navaids/dagRuns", content=body, headers=headers)
+    assert answer.status_code in (400, 422)
+    assert "no parameter" not in answer.text
+
+
 def test_good_params__are_taken_by_every_door(scheduler: Scheduler, rest: TestClient) -> None:
     trigger = {"logical_date": "2022-05-01T00:00:00Z", "conf": {"eps": 1.5, "min_pts": None}}
     assert rest.post("/api/v2/dags/navaids/dagRuns", json=trigger).status_code == 200
