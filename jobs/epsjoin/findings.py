@@ -144,6 +144,11 @@ class Intake:
         return sum(int(row.get("rows_quarantined") or 0) for row in self.snapshots)
 
     @property
+    def n_read(self) -> int:
+        """Number of records that were read, over all files."""
+        return sum(int(row.get("rows_read") or 0) for row in self.snapshots)
+
+    @property
     def n_left_out(self) -> int:
         """Number of records that the contract leaves out, over all files."""
         return sum(int(row.get("rows_left_out") or 0) for row in self.snapshots)
@@ -163,7 +168,8 @@ class RunFindings(Intake):
     run : logical date of the run, ISO.
     params : the parameters that the run used, name to value, in the order to show.
     quality : rows of ``quality``: table, expectation, severity, success, observed; empty: not checked.
-    counters : job to counter to value, from ``job_metrics``; ``seconds`` is the job's wall-clock time.
+    counters : job to counter to value, from ``job_metrics``; ``seconds`` is the job's wall-clock time. A job
+        of the other data set of matches has the name of its task in Airflow, as ``ingest_iscgem``.
     seconds_before : job to seconds in the run before.
     refusal : why a snapshot of this run was refused since its tables were made; empty if none was.
     """

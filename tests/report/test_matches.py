@@ -13,8 +13,10 @@ import pytest
 import report_files
 from epsjoin.findings import Intake, MatchFindings
 from epsjoin.report import matches
+from epsjoin.report.costs import list_steps
 from epsjoin.report.figures import figure
 from epsjoin.report.figures.matches import draw_distances, draw_matches
+from epsjoin.report.sentences import cpu
 
 EVIL = "<script>alert('x')</script>"
 
@@ -88,6 +90,20 @@ def example() -> MatchFindings:
         alone=[{"side": "left", **record(EVIL), "lacking": "time"}],
         trends=[{"run": "2020-01-01", "records": 69, "matched": 60, "pairs": 61, "unmatched": 9}],
     )
+
+
+def test_cost__is_that_of_the_jobs_and_rows_of_both_data_sets(example: MatchFindings) -> None:
+    read = [{"source": "a", "rows_read": 1_000}]
+    jobs = ("match", "ingest_catalogue", "quality_matches", "ingest", "quality_input_catalogue")
+    told = dataclasses.replace(
+        example,
+        snapshots=read,
+        partner=dataclasses.replace(example.partner, snapshots=read),
+        counters={job: {"seconds": 1.0, "cpu_seconds_jvm": 2.0} for job in jobs},
+    )
+    order = ["ingest", "ingest_catalogue", "quality_input_catalogue", "match", "quality_matches"]
+    assert [step.job for step in list_steps(told)] == order
+    assert "5,000 µs of CPU a row, for 2,000 rows read" in cpu(told)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from epsjoin.findings import Findings, RunFindings, to_number
+from epsjoin.findings import Findings, MatchFindings, RunFindings, to_number
 from epsjoin.pipeline import jobs_of
 from epsjoin.report import words
 
@@ -112,7 +112,6 @@ class Step(NamedTuple):
 
 def list_steps(findings: RunFindings) -> list[Step]:
     """List the jobs of the run in the order of the pipeline, unknown ones after them."""
-    order = {job: number for number, job in enumerate(jobs_of("trees"))}  # which has the jobs of others, too
     return [
         Step(
             job,
@@ -122,8 +121,15 @@ def list_steps(findings: RunFindings) -> list[Step]:
             _add_known(findings.counters[job], CPU),
             _write_counters(findings.counters[job]),
         )
-        for job in sorted(findings.counters, key=lambda job: (order.get(job, len(order)), job))
+        for job in sorted(findings.counters, key=_place_of)
     ]
+
+
+def _place_of(job: str) -> tuple[int, str]:
+    """Where a job stands in the order of all chains; one of a second data set follows the first one's."""
+    jobs = dict.fromkeys((*jobs_of("trees"), *jobs_of("match")))  # documents have the jobs of points, too
+    places = (place for place, name in enumerate(jobs) if job == name or job.startswith(f"{name}_"))
+    return next(places, len(jobs)), job
 
 
 def _divide_seconds(counters: Mapping[str, float]) -> dict[str, float]:
@@ -152,7 +158,7 @@ class Cpu(NamedTuple):
     ----------
     seconds : of all jobs that counted it, user and system.
     parts : the same by what took it; only what is known.
-    n_rows : records read from the snapshot.
+    n_rows : records read from the snapshot, or from those of both data sets.
     n_jobs, n_counted : number of jobs, and of those that counted their CPU.
     """
 
@@ -175,7 +181,7 @@ def add_cpu(findings: RunFindings) -> Cpu | None:
     return Cpu(
         sum(known),
         {text: sum(numbers) for text, numbers in parts.items() if numbers},
-        sum(int(row.get("rows_read") or 0) for row in findings.snapshots),
+        findings.n_read + (findings.partner.n_read if isinstance(findings, MatchFindings) else 0),
         len(findings.counters),
         len(known),
     )

@@ -19,7 +19,8 @@ from epsjoin.commands import clusters, show, trend
 from epsjoin.errors import ArgumentError, DataRefusedError, NothingToDoError, UnfitTableError
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Slice
-from epsjoin.lake.slices import read_slice, table_of, write_slice
+from epsjoin.lake.slices import read_slice, table_of, write_counters, write_slice
+from epsjoin.report.costs import list_steps
 from epsjoin.report.publish import publish
 from epsjoin.spark.bestmatch import match
 from epsjoin.spark.bestmatch.sides import Sides, read_sides
@@ -151,6 +152,16 @@ def test_show__of_matches_counts_them_and_trend_says_why_there_is_none(whole: Jo
     for read in (trend.read_runs, clusters.read_runs):
         with pytest.raises(UnfitTableError, match="is matched with iscgem, so it has no clusters; "):
             read(whole.lake)
+
+
+def test_report__counts_the_jobs_that_took_in_either_data_set(whole: Job) -> None:
+    for lake in (whole.lake, whole.lake.partner()):
+        for job in ("ingest", "quality_input", "fit_epsilon"):  # the last as by a DAG of its own
+            if lake is not whole.lake or job != "fit_epsilon":
+                write_counters(lake, whole.run, job, {"seconds": 3.0})
+    taken_in = ["ingest", f"ingest_{RIGHT}", "quality_input", f"quality_input_{RIGHT}"]
+    found = list_steps(gather_matches(whole))
+    assert [step.job for step in found if step.job not in ("match", "quality_matches")] == taken_in
 
 
 @pytest.mark.parametrize("how", ["left", "right", "outer", "inner"])

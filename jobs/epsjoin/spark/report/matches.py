@@ -22,12 +22,12 @@ from epsjoin.kernels.arrays import Bools, Floats, Ints
 from epsjoin.lake import refusals, slices
 from epsjoin.lake.fingerprints import Fingerprints
 from epsjoin.lake.lake import Lake, Slice
-from epsjoin.pipeline import tables_up_to
+from epsjoin.pipeline import jobs_of, tables_up_to
 from epsjoin.spark.bestmatch.sides import SECONDS_PER_DAY, Side, place_of, read_sides, runs_read_by
 from epsjoin.spark.job.job import Job
 from epsjoin.spark.report.intake import gather_intake
 from epsjoin.spark.report.names import read_records
-from epsjoin.spark.report.trends import MAX_RUNS, read_own_counters, select_seconds
+from epsjoin.spark.report.trends import MAX_RUNS, Counters, read_own_counters, select_seconds
 from epsjoin.spark.rows.stored import StoredSlice
 
 MAX_EXAMPLES = 10
@@ -71,7 +71,7 @@ def gather_matches(job: Job) -> MatchFindings:
     of_partner = Fingerprints(partner.lake, run).slices(("snapshots", "quarantine"))
     match, left, right, asked = read_sides(lake, run)
     rows = _read(slices.read_slice(lake, of["matches"]), match, left, right)
-    is_pair, counters = rows.is_pair, read_own_counters(lake, run)
+    is_pair, counters = rows.is_pair, _read_counters(lake, partner.lake, run)
     n_left, n_right = (np.unique(column[column >= 0]).size for column in (rows.left, rows.right))
     first = {name: _choose(name, rows, match) for name in ("farthest", "several", "alone")}
     shown = np.concatenate([*first.values()])
@@ -81,7 +81,7 @@ def gather_matches(job: Job) -> MatchFindings:
     ]
     trends = _make_trends(lake, run)
     earlier = [row["run"] for row in trends if row["run"] < run]
-    before = select_seconds(read_own_counters(lake, earlier[-1]), counters) if earlier else {}
+    before = _read_counters(lake, partner.lake, earlier[-1]) if earlier else {}
     return MatchFindings(
         **vars(gather_intake(job, of["snapshots"], of["quarantine"])),
         partner=gather_intake(partner, of_partner["snapshots"], of_partner["quarantine"]),
@@ -89,7 +89,7 @@ def gather_matches(job: Job) -> MatchFindings:
         params=job.params.in_use(),
         quality=slices.read_quality(lake, run),
         counters=counters,
-        seconds_before=before,
+        seconds_before=select_seconds(before, counters),
         refusal=refusals.read(lake, run),
         how=match.how,
         take=match.take,
@@ -109,6 +109,16 @@ def gather_matches(job: Job) -> MatchFindings:
         alone=[_say_alone(rows, row, few) for row in first["alone"]],
         trends=trends,
     )
+
+
+def _read_counters(lake: Lake, partner: Lake, run: str) -> Counters:
+    """Read what the jobs of a run counted, those that take in the other data set included."""
+    jobs, of_partner = jobs_of("match"), slices.read_counters(partner, run)
+    taken_in = [job for job in jobs[: jobs.index("match")] if job in of_partner]
+    return {
+        **read_own_counters(lake, run),
+        **{f"{job}_{partner.source.name}": of_partner[job] for job in taken_in},
+    }
 
 
 def _read(table: pa.Table, match: Match, left: Side, right: Side) -> _Matches:
