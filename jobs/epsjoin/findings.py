@@ -238,7 +238,8 @@ class Findings(RunFindings):
         "" if there is none.
     trends : rows of the last runs, oldest first, this run last: run, points, pairs, eps, min_pts, clusters,
         noise, refused, errors (broken expectations of that severity), born, ended (names of clusters since
-        the run before), seconds (of all steps except the report); each may be ``None``.
+        the run before), seconds (of all steps except the report; not known of a run that was stopped); each
+        may be ``None``.
     comparison : what the job ``compare`` found; ``None`` if it has not run.
     guard : rows of ``guard``: check, observed, limit, verdict, against, words; empty: nothing was guarded.
     alike : of documents, two of each of the largest clusters: cluster_id, distance, left and right (id, key,

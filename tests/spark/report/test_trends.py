@@ -47,6 +47,9 @@ def test_trends__are_of_the_last_runs_and_have_gaps(make_job: JobMaker, tmp_path
     ):
         found = make_trends_before(job.lake, job.run, {"ingest": now})
         assert [row["seconds"] for row in found[4:6]] == seconds, "times with and without the start"
+    slices.write_counters(job.lake, days[7], "fit_epsilon", {"seconds": 4.0})
+    found = make_trends_before(job.lake, job.run, {"fit_epsilon": {"seconds": 2.0}})
+    assert [row["seconds"] for row in found[4:6]] == [None, 13.0], "one was stopped before fit_epsilon"
 
 
 def test_counters__of_a_run_are_without_those_of_verify_and_of_the_report(make_job: JobMaker) -> None:

@@ -47,7 +47,8 @@ def make_trends_before(lake: Lake, run: str, beside: Counters) -> list[dict[str,
 
     Parameters
     ----------
-    beside : counters of this run; a run with a job whose time was taken otherwise has no ``seconds``.
+    beside : counters of this run; a run that lacks a job of this one, as it was stopped, or has a job whose
+        time was taken otherwise, has no ``seconds``.
 
     Notes
     -----
@@ -101,10 +102,16 @@ def make_trend(findings: Findings, born: int | None, ended: int | None) -> dict[
 
 
 def add_seconds(counters: Counters, beside: Counters) -> float | None:
-    """Add up the times of all jobs; ``None`` if there is none, or if one was taken otherwise."""
-    timed = {job for job, of_job in counters.items() if "seconds" in of_job}
+    """Add up the times of all jobs.
+
+    ``None`` if there is none, if one was taken otherwise, or if a job of ``beside`` is missing: a run that
+    was stopped seems fast.
+    """
+    timed, expected = (
+        {job for job, of_job in each.items() if "seconds" in of_job} for each in (counters, beside)
+    )
     selected = select_seconds(counters, beside)
-    return sum(selected.values()) or None if selected.keys() == timed else None
+    return sum(selected.values()) or None if expected <= timed == selected.keys() else None
 
 
 def count_errors(quality: Sequence[Row]) -> int | None:
