@@ -85,7 +85,7 @@ def windowed(value: object) -> dict[str, Any]:
         ),
         (
             {"servers.0.path": "s3://b[ucket/{date}"},
-            r"servers\[0\].path is no URI: its host has a character that none may have$",
+            r"servers\[0\].path has a character that no host may have, such as a \[, .* next /; correct it$",
         ),
         ({"customProperties.4.value": "eps"}, "defaults must map parameters to values, not 'eps'"),
         (

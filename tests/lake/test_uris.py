@@ -40,7 +40,10 @@ def test_lake_uri__refuses_a_name_that_deltalake_takes_for_another(text: str) ->
         ),
         ("file://", "a file URI has three slashes, file:///..., not 'file://'$"),
         ("file://localhost", "a file URI has three slashes, file:///..., not 'file://localhost'$"),
-        ("s3://b[ucket/lake", "is no URI: its host has a character that none may have$"),
+        (
+            "s3://b[ucket/lake",
+            "^--lake has a character that no host may have, such as a .* the next /; correct it$",
+        ),
         ("/data/a\nb", "has a control character; take another folder$"),
         ("file:///data/a%0Ab", "has a control character; take another folder$"),
         ("file:///data/a\udce9", "has a control character; take another folder$"),
@@ -65,6 +68,11 @@ def test_uri__with_a_password_is_refused_without_a_word_of_it(uri: str) -> None:
 @pytest.mark.parametrize("text", WITHOUT_PASSWORD)
 def test_lake_uri__may_have_a_container_a_port_and_a_colon(text: str) -> None:
     assert uris.parse_lake_uri(text) == text
+
+
+def test_filesystem__of_a_host_that_is_none_is_refused_by_what_the_uri_is_for() -> None:
+    with pytest.raises(ArgumentError, match="^the URI of a lake, .* has a character that no host may have"):
+        uris.filesystem_of("s3://b[ucket/lake")
 
 
 def test_filesystem__that_cannot_be_reached_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

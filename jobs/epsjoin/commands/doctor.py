@@ -393,7 +393,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         urlsplit(arguments.lake or "")
     except ValueError:  # whose text may have a part of a password
-        parser.error("--lake is no URI: its host has a character that none may have")
+        parser.error(
+            "--lake has a character that no host may have, such as a [, between :// and the next /; "
+            "correct it"
+        )
     findings = list(check_installation() if IS_INSTALLED else check_machine())
     if not arguments.machine and not IS_INSTALLED:
         findings += [*check_environments(), *check_connection()]

@@ -83,7 +83,10 @@ def _check_path(path: str, refuse: Refuse) -> None:
         try:
             urlsplit(path)
         except ValueError:
-            refuse("servers[0].path is no URI: its host has a character that none may have")
+            refuse(
+                "servers[0].path has a character that no host may have, such as a [, "
+                "between :// and the next /; correct it"
+            )
     forms = DATE.findall(path)
     if len(forms) > 1:
         refuse("servers[0].path may have {date} once")

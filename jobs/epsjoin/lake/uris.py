@@ -110,7 +110,10 @@ def _check_host(uri: str, argument: str) -> None:
     try:
         urlsplit(uri)
     except ValueError:  # whose text may have a part of it
-        raise ArgumentError(f"{argument} is no URI: its host has a character that none may have") from None
+        raise ArgumentError(
+            f"{argument} has a character that no host may have, such as a [, between :// and the next /; "
+            "correct it"
+        ) from None
 
 
 def uri_for(library: Library, uri: str) -> str:
@@ -137,7 +140,7 @@ def filesystem_of(uri: str) -> tuple[pafs.FileSystem, str]:
     EpsjoinError
         The file system cannot be reached.
     """
-    _check_host(uri, "a URI")
+    _check_host(uri, "the URI of a lake, a table or snapshots")
     if urlsplit(uri).scheme == "file":
         return pafs.LocalFileSystem(), unquote(urlsplit(uri).path)
     try:
