@@ -132,7 +132,7 @@ def _check_names(dataset: str, start_date: datetime) -> None:
     """Refuse a name that no contract can have, and a date that is not the same everywhere."""
     if DATA_SET.fullmatch(dataset) is None:
         raise ValueError(
-            f"data set {dataset!r}: a name is lower-case letters, digits and _, a letter first, 250 at most"
+            f"data set {dataset!r}: a name is lower-case letters, digits and _, a letter first, 245 at most"
         )
     if start_date.tzinfo is None:
         raise ValueError(f"start_date of {dataset} has no time zone; give it tzinfo=UTC")

@@ -19,8 +19,8 @@ TAG = "epsjoin"
 POOL = "lake_writers"
 """The pool of which every job takes a slot; ``conf/pools.json`` makes it."""
 
-DATA_SET = re.compile(r"[a-z][a-z0-9_]{0,249}")
-"""Names of data sets, as contracts allow them; Airflow's DAG ids have at most 250 characters."""
+DATA_SET = re.compile(r"[a-z][a-z0-9_]{0,244}")
+"""Names of data sets, as contracts allow them (``epsjoin.contracts.names``)."""
 
 
 def find_lake_uri(environment: Mapping[str, str] = os.environ) -> str:

@@ -23,8 +23,9 @@ def test_command__prints_or_writes_and_never_over_a_file(
         "my_points.odcs.yaml is there already and is not written; remove it, or choose"
         in capsys.readouterr().err
     )
-    assert cli.main(["contract", "new", str(file), "--name", "No"]) == 2
-    assert "lower-case letters" in capsys.readouterr().err
+    for name in ("No", "n" * 300, "no/where"):
+        assert cli.main(["contract", "new", str(file), "--name", name]) == 2
+        assert f"data set {name!r}: a name is lower-case letters" in capsys.readouterr().err
 
 
 def test_command__takes_a_delimiter(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

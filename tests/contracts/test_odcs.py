@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 import project
-from epsjoin.contracts.names import SNAKE_CASE
+from epsjoin.contracts.load_source import load_source
+from epsjoin.contracts.names import DATA_SET
 from epsjoin.contracts.odcs import custom_properties, read_contract
 from epsjoin.errors import ContractError
 from tests.contracts.broken import broken
@@ -114,4 +115,10 @@ def test_custom_properties__takes_none_twice() -> None:
 
 
 def test_names_of_data_sets__are_those_that_dags_and_reports_take_up_to_their_length() -> None:
-    assert project.DATA_SET.pattern == SNAKE_CASE.pattern.replace("*", "{0,249}")
+    assert project.DATA_SET == DATA_SET
+
+
+def test_names_of_data_sets__may_be_as_long_as_the_name_of_a_file(tmp_path: Path) -> None:
+    for name, sentence in (("a" * 245, "no contract .*a.odcs.yaml; "), ("a" * 246, "a letter first, 245 at")):
+        with pytest.raises(ContractError, match=sentence):
+            load_source(tmp_path, name)

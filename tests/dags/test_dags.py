@@ -121,7 +121,7 @@ def test_dag_of_trees__is_neither_matched_nor_asks_for_an_eps(more: dict[str, An
     ("dataset", "start", "sentence"),
     [
         ("Bad-Name", datetime(2023, 1, 1, tzinfo=UTC), "'Bad-Name': a name is lower-case letters, digits"),
-        ("a" * 251, datetime(2023, 1, 1, tzinfo=UTC), "a letter first, 250 at most"),
+        ("a" * 246, datetime(2023, 1, 1, tzinfo=UTC), "a letter first, 245 at most"),
         ("wells", datetime(2023, 1, 1), "start_date of wells has no time zone"),
     ],
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 from epsjoin.contracts.lists import expand_lists
 from epsjoin.contracts.matches import Match, check_partner, read_match
-from epsjoin.contracts.names import SNAKE_CASE
+from epsjoin.contracts.names import DATA_SET
 from epsjoin.contracts.odcs import (
     Column,
     check_choice,
@@ -36,8 +36,7 @@ def load_source(contracts: Path, name: str) -> SourceContract:
     ContractError
         No such file, not an ODCS file, or a value that is not allowed; the message names file and key.
     """
-    if not SNAKE_CASE.fullmatch(name):
-        raise ContractError(f"data set {name!r}: a name is lower-case letters, digits and _, a letter first")
+    check_name(name)
     file = contracts / f"{name}.odcs.yaml"
     body = read_contract(file)
     servers = body.get("servers") or []
@@ -79,6 +78,20 @@ def load_source(contracts: Path, name: str) -> SourceContract:
     if custom["match"] is not None:
         source = replace(source, match=read_match(file, custom["match"], source))
     return source
+
+
+def check_name(name: str) -> None:
+    """Check that a data set may have a name.
+
+    Raises
+    ------
+    ContractError
+        It may not; a path, or the name of no file, could be made of it.
+    """
+    if not DATA_SET.fullmatch(name):
+        raise ContractError(
+            f"data set {name!r}: a name is lower-case letters, digits and _, a letter first, 245 at most"
+        )
 
 
 def load_partner(contracts: Path, source: SourceContract) -> tuple[Match, SourceContract]:

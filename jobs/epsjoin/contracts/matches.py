@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from epsjoin.contracts.names import SNAKE_CASE
+from epsjoin.contracts.names import DATA_SET, SNAKE_CASE
 from epsjoin.contracts.odcs import Column, check_choice
 from epsjoin.contracts.source_columns import TIMES
 from epsjoin.errors import ContractError
@@ -164,7 +164,7 @@ def read_match(file: Path, body: Any, source: DataSet) -> Match:
 
     check_keys(body, _KEYS, "it")
     partner, how, take = body.get("with"), body.get("how", "left"), body.get("take", "all")
-    if not isinstance(partner, str) or not SNAKE_CASE.fullmatch(partner) or partner == source.name:
+    if not isinstance(partner, str) or not DATA_SET.fullmatch(partner) or partner == source.name:
         raise refuse(f"with must name another data set, not {partner!r}")
     check_choice(f"{file}: match", "how", how, MATCH_HOW)
     check_choice(f"{file}: match", "take", take, MATCH_TAKE)

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from epsjoin.console import counted
-from epsjoin.contracts.load_source import load_source
+from epsjoin.contracts.load_source import check_name, load_source
 from epsjoin.contracts.snapshot_names import DATE
 from epsjoin.contracts.sources import COMMA, SourceContract
 from epsjoin.errors import DataRefusedError
@@ -57,6 +57,7 @@ def draft(file: Path, name: str, delimiter: str | None = None) -> str:
     DataRefusedError
         The file cannot be read or exceeds a bound; no column could be a coordinate.
     """
+    check_name(name)
     format_ = format_of(file)
     found = guess_file(file, format_, delimiter)
     columns = {guess.name: guess for guess in found.columns if not guess.unusable}
