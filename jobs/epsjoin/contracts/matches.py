@@ -65,7 +65,7 @@ class Criterion:
         compared: a day and a time of day are in two columns often. With ``haversine``: latitude, longitude.
     metric : ``haversine``; empty: the absolute difference.
     eps : largest distance of two records that may match.
-    unit : unit of distances; of dates and times, ``s``.
+    unit : unit of distances; of dates and times, and of numbers that are seconds since 1970, ``s``.
     """
 
     name: str
@@ -251,7 +251,10 @@ def _check_order(
 ) -> None:
     found = [criterion for criterion in criteria if criterion.name == order.by]
     if not found or found[0].unit != UNIT_OF_TIME or not math.isfinite(found[0].eps):
-        raise refuse(f"order: by must name a criterion of dates or times with a finite eps, not {order.by!r}")
+        raise refuse(
+            "order: by must name a criterion of dates, of timestamps or of seconds since 1970 (numbers with "
+            f"unit: s), with a finite eps, not {order.by!r}"
+        )
     _check_point_in_time(order.by, found[0].columns, source, refuse)
     late = order.late
     if not (is_finite(late) and late >= 0):
@@ -267,7 +270,7 @@ def _check_order(
 
 
 def _check_point_in_time(name: str, columns: Sequence[str], source: DataSet, refuse: _Refusal) -> None:
-    """Refuse to order runs by a time of day alone, or by the sum of two dates; numbers count as seconds."""
+    """Refuse to order runs by a time of day alone, or by the sum of two dates; numbers are since 1970."""
     types = [source.column(column).type for column in columns]
     if types[0] in TIMES and sum(type_ != "time" for type_ in types) != 1:
         raise refuse(

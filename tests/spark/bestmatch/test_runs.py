@@ -24,6 +24,7 @@ from epsjoin.lake.lake import Lake, Slice
 from epsjoin.lake.slices import read_slice, write_slice
 from epsjoin.params import RunParams
 from epsjoin.spark.bestmatch import match, sides
+from epsjoin.spark.bestmatch.sides import to_numbers
 from epsjoin.spark.job.job import Job
 from tests.tiny import coordinate, key, new_lake, write_contract
 
@@ -36,10 +37,11 @@ Points = Mapping[str, pa.Table]
 """Points by run."""
 
 
-def new_job(folder: Path, uri: str, **match_: Any) -> Job:
+def new_job(folder: Path, uri: str, at: str = "timestamp", **match_: Any) -> Job:
+    columns = [{**each, "logicalType": at} if each["name"] == "at" else each for each in COLUMNS]
     section = {"with": "other", "criteria": CRITERIA, "order": {"by": "time", "late": LATE}, **match_}
-    lake = new_lake(folder, COLUMNS, interval="month", match=section)
-    write_contract(lake.contracts / "other.odcs.yaml", COLUMNS, "other.csv", "csv", {"interval": "month"})
+    lake = new_lake(folder, columns, interval="month", match=section)
+    write_contract(lake.contracts / "other.odcs.yaml", columns, "other.csv", "csv", {"interval": "month"})
     return Job(no_session, replace(lake, uri=uri), RUNS[0], RunParams(), folder)
 
 
@@ -295,6 +297,22 @@ def test_order__whose_partners_would_lie_in_three_runs_is_refused(tmp_path: Path
         ContractError, match=r"late \+ 4 eps of time are .* an interval of a month has 2.4192e\+06 s"
     ):
         new(order={"by": "time", "late": 22 * DAY + 1})
+
+
+def test_order__by_numbers_is_by_seconds_since_1970(in_order: Made, tmp_path: Path) -> None:
+    new = partial(new_job, tmp_path, (tmp_path / "lake").as_uri(), at="number")
+    with pytest.raises(ContractError, match=r"or of seconds since 1970 \(numbers with unit: s\), .* 'time'$"):
+        new()
+    job = new(criteria=[CRITERIA[0] | {"unit": "s"}, CRITERIA[1]])
+    left, right = (
+        {run: rows.set_column(1, "at", pa.array(to_numbers(rows["at"]))) for run, rows in side.items()}
+        for side in (LEFT, RIGHT)
+    )
+    for run in RUNS[:3]:
+        arrive(job, run, left, right)
+        run_match(job, run)
+        assert table(job.lake, run) == in_order.rows[run]
+    assert in_order.rows[RUNS[2]]
 
 
 @pytest.mark.parametrize("mine", [["at"], ["clock"], ["at", "at"], ["at", "clock"]])
