@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from epsjoin.spark.checks import measuring
@@ -116,6 +117,12 @@ def test_portable_queries__have_the_same_answers_by_either_engine(
     by_spark = {("t1", COUNTED[condition]): float(n) for condition, n in zip(together, row, strict=True)}
     by_spark |= ask_spark({"t1": rows}, {key: query for key, query in asked.items() if key not in by_spark})
     assert by_driver == by_spark
+
+
+def test_spark__keeps_no_view_of_a_table_whose_query_failed(spark: SparkSession) -> None:
+    with pytest.raises(AnalysisException, match="`nowhere` cannot be resolved"):
+        ask_spark({"t1": spark.createDataFrame(ROWS)}, {("t1", "of none"): "SELECT MAX(nowhere) FROM t1"})
+    assert not spark.catalog.tableExists("t1")
 
 
 def test_driver__leaves_out_what_its_engine_cannot_answer(tmp_path: Path) -> None:

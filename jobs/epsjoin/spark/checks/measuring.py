@@ -236,7 +236,7 @@ def _answers_of(ask: Callable[[str], float | None], queries: Mapping[Query, str]
 
 
 def ask_spark(tables: Mapping[str, DataFrame], queries: Mapping[Query, str]) -> Answers:
-    """Ask Spark, by one query for the rules of each table; until they are answered, tables are views.
+    """Ask Spark, by one query for the rules of each table; as long as it takes, tables are views.
 
     Spark computes the parts of one query at the same time, so one for all tables would need memory for all.
     """
@@ -244,11 +244,13 @@ def ask_spark(tables: Mapping[str, DataFrame], queries: Mapping[Query, str]) -> 
     for name, frame in tables.items():
         frame.createOrReplaceTempView(name)
     answers: Answers = {}
-    for asked in dict.fromkeys(name for name, _ in queries):
-        mine = {key: query for key, query in queries.items() if key[0] == asked}
-        columns = ", ".join(f"({query}) AS `{number}`" for number, query in enumerate(mine.values()))
-        (row,) = session.sql(f"SELECT {columns}").collect()
-        answers |= {key: None if n is None else float(n) for key, n in zip(mine, row, strict=True)}
-    for name in tables:
-        session.catalog.dropTempView(name)
+    try:
+        for asked in dict.fromkeys(name for name, _ in queries):
+            mine = {key: query for key, query in queries.items() if key[0] == asked}
+            columns = ", ".join(f"({query}) AS `{number}`" for number, query in enumerate(mine.values()))
+            (row,) = session.sql(f"SELECT {columns}").collect()
+            answers |= {key: None if n is None else float(n) for key, n in zip(mine, row, strict=True)}
+    finally:
+        for name in tables:
+            session.catalog.dropTempView(name)
     return answers
