@@ -45,6 +45,10 @@ CHAPTERS = (
         (
             *("progressive_join", "ProgressiveJoin", "Found", "RunningEstimate"),
             *("Similarity", "Equi", "Band", "Temporal", "Spatial", "JoinKind"),
+            # what a condition of one's own is made of, where JoinKind does not do
+            *(f"local.progressive.kinds.kind.{name}" for name in ("JoinCondition", "Fitted", "SweepKind")),
+            *(f"local.progressive.kinds.kind.{name}" for name in ("Keyed", "CutKind")),
+            "local.progressive.kinds.sweep_areas.Decides",
         ),
     ),
     Chapter(

@@ -140,6 +140,8 @@ def _described(path: str) -> list[str]:
     if inspect.isclass(described) and issubclass(described, Exception):
         bases = ", ".join(base.__name__ for base in described.__bases__)
         parts += ["```python", f"class {name}({bases})", "```", ""]
+    elif getattr(described, "_is_protocol", False):  # nobody makes one
+        parts += ["```python", f"class {name}(Protocol)", "```", ""]
     elif inspect.isclass(described):
         parts += ["```python", _signature(described, f"class {name}"), "```", ""]
     else:

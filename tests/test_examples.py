@@ -95,6 +95,13 @@ def test_api_page__knows_where_every_public_name_belongs() -> None:
     assert set(epsjoin.__all__) <= set(build_api.names_on_page())
 
 
+def test_api_page__describes_every_class_that_it_says_to_see() -> None:
+    page = build_api.PAGE.read_text(encoding="utf-8")
+    assert set(re.findall(r"[Ss]ee `([\w.]*\b[A-Z]\w*)`", page)) == set()
+    assert "See [`Decides`](#decides)" in page
+    assert "```python\nclass Decides(Protocol)\n```" in page
+
+
 def test_api_page__links_lead_to_the_heading_of_that_name() -> None:
     page = build_api.PAGE.read_text(encoding="utf-8")
     met: dict[str, int] = {}

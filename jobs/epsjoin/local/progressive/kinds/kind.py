@@ -34,13 +34,13 @@ from epsjoin.local.progressive.rows import Keys, SweepRows, Values
 
 
 class Keyed(NamedTuple):
-    """Rows by key; a row that is in none joins with nothing.
+    """Rows with their keys; a row that has none is left out, and joins with nothing.
 
     Parameters
     ----------
-    row : (m,) int64, index of the input's row; several rows of the same are its replicas.
-    key : (m,).
-    mark : (m,) int64, or (0,).
+    row : (m,) int64, index of the input's row; several of the same are its replicas.
+    key : (m,) numbers, by which runs are sorted.
+    mark : (m,) int64, what more the kind knows of each, as the mask of a replica; (0,) where it is nothing.
     """
 
     row: Ints
