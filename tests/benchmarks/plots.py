@@ -35,7 +35,7 @@ def write_ratios(file: Path, ratios: Mapping[str, Sequence[float]]) -> None:
         ax.set_xlim(left=0.9 * min(1.0, *(min(values) for values in ratios.values())))
         _plain(ax.xaxis, (1, 2, 5))
         ax.grid(visible=True, axis="x")
-        ax.set_xlabel("peer's CPU seconds / epsjoin's: median, least and greatest of the rounds (1 = equal)")
+        ax.set_xlabel("how many times faster, by CPU time (dot: median; bar: all rounds)")
         write(fig, file)
 
 
