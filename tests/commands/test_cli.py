@@ -229,6 +229,26 @@ def test_a_command_that_is_interrupted__says_so_and_ends_with_130(
     assert capsys.readouterr().err == f"epsjoin {command}: interrupted\n"
 
 
+def test_a_command_that_is_interrupted_in_a_kernel__says_so_and_one_that_breaks_does_not(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Python makes a SystemError of what is raised while numba hands a result over, or one of another one."""
+
+    masked = SystemError("unpickled a result")
+    masked.__cause__ = KeyboardInterrupt()
+    causes: list[BaseException | None] = [ValueError(), None, masked]
+
+    def interrupt(_: list[str]) -> int:
+        raise SystemError("returned a result") from causes.pop()
+
+    monkeypatch.setattr("epsjoin.commands.diff.main", interrupt)
+    assert cli.main(["diff"]) == 130
+    assert capsys.readouterr().err == "epsjoin diff: interrupted\n"
+    for _ in range(2):
+        with pytest.raises(SystemError, match="returned a result"):
+            cli.main(["diff"])
+
+
 KILLED = """
 import os, signal, sys, tempfile
 from epsjoin.commands import cli, show

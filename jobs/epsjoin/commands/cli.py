@@ -86,6 +86,20 @@ def _end(number: int, _frame: FrameType | None) -> NoReturn:
     raise SystemExit(128 + number)  # as shells have it
 
 
+@contextmanager
+def _unmasked() -> Iterator[None]:
+    """Raise what a signal raised while numba handed a result over, where a ``SystemError`` was made of it."""
+    try:
+        yield
+    except SystemError as error:
+        cause: BaseException | None = error
+        while isinstance(cause, SystemError):
+            cause = cause.__cause__
+        if isinstance(cause, (KeyboardInterrupt, SystemExit)):
+            raise cause from None
+        raise
+
+
 def _run(arguments: Sequence[str]) -> int:
     command = arguments[0] if arguments else ""
     if command in ("-h", "--help", "help"):
@@ -105,7 +119,7 @@ def _run(arguments: Sequence[str]) -> int:
         if command == "doctor":
             return doctor.main(arguments[1:])
         # imported only now, as the doctor must run where the packages of the other commands are missing
-        with needing_extra("the command"):
+        with needing_extra("the command"), _unmasked():
             return int(importlib.import_module(f"epsjoin.commands.{command}").main(arguments[1:]))
     except BrokenPipeError:
         raise
