@@ -37,7 +37,7 @@ def test_other_cells_within__are_all_that_have_a_point_in_the_ball(metric, kind,
     assert ((home >= 0) & (home < n_cells)).all()
     decision = metric.decision(math.inf)
     radius = np.random.default_rng(seed).choice([0.0, eps, 3 * eps, math.inf], n)
-    limit = reaches(decision, metric.norm, radius)
+    limit = reaches(decision, metric.norm, radius, d)
     reached = {(i, home[i]) for i in range(n)}
     for cell, rows in other_cells_within(cells, points, home, limit, metric.norm):
         assert (home[rows] != cell).all()
@@ -59,7 +59,7 @@ def test_other_cells_within__of_weighted_points_far_from_others_are_no_fewer(met
     rows = np.arange(301, 500)
     radius = np.zeros(500)
     radius[rows] = paired_distances(decision, points, rows, rows - 1)  # to the one before
-    limit, slack = reaches(decision, weighted.norm, radius), weighted.slack(np.abs(embedded))
+    limit, slack = reaches(decision, weighted.norm, radius, 1), weighted.slack(np.abs(embedded))
     reached = set()
     for cell, found in other_cells_within(cells, embedded, home, limit, weighted.norm, slack):
         reached |= {(i, cell) for i in found.tolist()}

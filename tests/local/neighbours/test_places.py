@@ -61,7 +61,7 @@ def test_reach__is_at_least_the_gap_between_the_widened_boxes_of_two_places(kind
     embedded = metric.embed(points)
     boxes = widen(BoxTree(np.arange(n), points, embedded, embedded), metric)
     distance = join_twin.all_distances(points, points, name)
-    limit = reaches(metric.decision(math.inf), metric.norm, distance.ravel()).reshape(n, n)
+    limit = reaches(metric.decision(math.inf), metric.norm, distance.ravel(), 2).reshape(n, n)
     gap = np.maximum(np.maximum(boxes.low[None] - embedded[:, None], embedded[:, None] - boxes.high[None]), 0)
     assert ((gap * gap).sum(axis=2) <= limit).all()
 

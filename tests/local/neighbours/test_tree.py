@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from epsjoin.kernels.neighbours import grow
 from epsjoin.kernels.neighbours import tree as kernels
 from epsjoin.kernels.neighbours.heaps import sort_nearest
+from epsjoin.kernels.paired import paired_distances
 from epsjoin.local.metric import get_metric
 from epsjoin.local.neighbours import search
 from epsjoin.local.neighbours import tree as local_tree
@@ -176,11 +177,35 @@ def test_search__in_the_plane_shares_boxes():
 
 
 @examples(200)
-@given(st.sampled_from([each for each in METRICS if not each.full_turn]), st.floats(0, 1e4))
+@given(st.sampled_from([each for each in METRICS if not each.is_on_sphere]), st.floats(0, 1e4))
 def test_reach__is_at_least_what_the_join_allows(metric, distance):
-    found = kernels.reaches(metric.decision(math.inf), metric.norm, np.array([distance]))[0]
+    found = kernels.reaches(metric.decision(math.inf), metric.norm, np.array([distance]), 2)[0]
     allowed = metric.embedded_eps(distance)
     assert found >= (allowed * allowed if metric.norm == kernels.SQUARES else allowed)
+
+
+@examples(300)
+@given(
+    st.sampled_from([1, 2, 3, 8, 40, 500]), st.sampled_from([0, 1e-16, 1e-15, 1e-12, 1e-8, 1e-4, 1]), SEEDS
+)
+def test_reach__is_at_least_the_chord_of_two_directions(d, noise, seed):
+    random, metric, n = np.random.default_rng(seed), get_metric("cosine"), 16
+    length = 10.0 ** random.uniform(-140, 140, (n, 1))
+    points = random.normal(size=d) * (1 + noise * random.normal(size=(n, d))) * length
+    left, right = (side.ravel() for side in np.meshgrid(np.arange(n), np.arange(n)))
+    distance = paired_distances(metric.decision(math.inf), points, left, right)
+    embedded = metric.embed(points)
+    limit = kernels.reaches(metric.decision(math.inf), metric.norm, distance, d)
+    assert (np.square(embedded[left] - embedded[right]).sum(axis=1) <= limit).all()
+
+
+def test_search_rows__compares_few_directions_that_are_close_together():
+    """Twenty bundles of 500: their distances of 1e-11 are far above what the cosine rounds."""
+    random = np.random.default_rng(0)
+    points = np.repeat(random.normal(size=(20, 3)), 500, axis=0) + 3e-5 * random.normal(size=(10_000, 3))
+    counters = {}
+    nearest_of(points, np.arange(10_000), 5, get_metric("cosine"), counters=counters)
+    assert counters["comparisons"] < 60 * 10_000
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 3, 200])

@@ -178,7 +178,7 @@ def grow_forest(
     n, (n_leaves, levels) = order.size, shape_of(tree_low)
     flat, metric = places.reshape(-1), decision.metric
     is_by_axis, are_places = metric in BY_AXIS, metric in OF_PLACES
-    least = least_distance(metric, decision.p)
+    least = least_distance(metric, decision.p, points.shape[1])
     values = np.empty(leaf_room(n, n_leaves))
     nodes, gaps = np.empty(DEPTH, np.int64), np.empty(DEPTH)
     component, lightest, low, high = forest.component, forest.lightest, forest.low, forest.high

@@ -45,14 +45,19 @@ from epsjoin.kernels.simd.near_values import keep_near
 MAX_IN_ORDER = 32
 """Up to so many neighbours, a list is kept in order: then finding an entry's place costs less than a heap."""
 
-_SLACK, _COSINE_SLACK = 4e-12, 2e-9
-"""More than the rounding errors of a metric's formula and of a box's distance, the cosine's absolute (see
-``local/metric.py``)."""
+_SLACK = 4e-12
+"""More than the rounding errors of a metric's formula and of a box's distance (see ``local/metric.py``)."""
 
 
 @njit
-def least_distance(metric: int, p: float) -> float:
-    """The distance below which a computed one may be another, such as 0: powers of differences underflow."""
+def least_distance(metric: int, p: float, d: int) -> float:
+    """The distance below which a computed one of points in d dimensions may be another, such as 0.
+
+    Of Minkowski, powers of differences underflow. The cosine rounds by (2 d + 6) 2**-53 at most, the chord of
+    two embedded vectors, with its square, by (3 d + 13) 2**-53; the result is above twice either.
+    """
+    if metric == COSINE:
+        return (d + 4.0) * 2.0**-50
     return 1e-300 ** (1.0 / p) if metric == MINKOWSKI else 0.0
 
 
@@ -65,7 +70,7 @@ def reach(metric: int, norm: int, distance: float, least: float) -> float:
     ``least`` is from :func:`least_distance`.
     """
     if metric == COSINE:
-        limit = math.sqrt(2.0 * (distance + _COSINE_SLACK)) + _COSINE_SLACK
+        limit = math.sqrt(2.0 * (distance + least)) + least
     elif metric in OF_PLACES:
         radius = EARTH_RADIUS_KM if metric == HAVERSINE else 1.0
         half_angle = min(distance / (2.0 * radius), math.pi / 2.0)
@@ -111,7 +116,7 @@ def search_tree(
     n = names.size
     n_leaves, levels = shape_of(low)
     flat = places.reshape(-1)
-    metric, least = decision.metric, least_distance(decision.metric, decision.p)
+    metric, least = decision.metric, least_distance(decision.metric, decision.p, queries.shape[1])
     is_by_axis, are_places = metric in BY_AXIS, metric in OF_PLACES
     is_plane = norm == SQUARES and embedded.shape[1] == 2
     values = np.empty(leaf_room(n, n_leaves) + PLACES)
@@ -190,9 +195,9 @@ def search_tree(
 
 
 @njit
-def reaches(decision: Decision, norm: int, distances: Floats) -> Floats:
-    """Compute :func:`reach` of each distance; infinite where the distance is."""
-    metric, least = decision.metric, least_distance(decision.metric, decision.p)
+def reaches(decision: Decision, norm: int, distances: Floats, d: int) -> Floats:
+    """Compute :func:`reach` of each distance of points in d dimensions; infinite where the distance is."""
+    metric, least = decision.metric, least_distance(decision.metric, decision.p, d)
     limits = np.empty(distances.size)
     for i in range(distances.size):
         limits[i] = reach(metric, norm, distances[i], least) if distances[i] < np.inf else np.inf

@@ -195,7 +195,7 @@ def _make_searcher(space: Space, *, is_self: bool) -> Work:
 def _answer(queries: Queries, near: Near, cell: int, space: Space) -> Iterator[pa.RecordBatch]:
     """Yield what a cell has found of its queries, and ask the other cells that they reach."""
     metric = space.metric
-    limit = reaches(metric.decision(math.inf), metric.norm, queries.radius)
+    limit = reaches(metric.decision(math.inf), metric.norm, queries.radius, queries.places.shape[1])
     embedded, homes = metric.embed(queries.places), np.full(len(queries.ids), cell)
     slack = metric.slack(np.abs(embedded))
     is_open = np.zeros(len(queries.ids), np.bool_)
