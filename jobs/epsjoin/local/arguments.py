@@ -19,11 +19,11 @@ _NO_NUMBERS = (bool, np.timedelta64)
 """Types that Python or NumPy takes for integers; a duration would lose its unit."""
 _INTEGERS = (int, np.integer)
 MAX_COLUMNS = 1 << 32
-"""Largest number of columns that a caller may ask for; of 2**60 NumPy makes not even an empty array."""
+"""Largest number of columns that a caller may ask for; with 2**60, NumPy cannot make even an empty array."""
 MAX_BINS = 1 << 16
-"""Largest number of bins of a histogram, of which each record has its own; more would tell no more apart."""
+"""Largest number of bins of a histogram, which each record has; more would tell no more records apart."""
 _MAX_COUNT = 2**63 - 1
-"""Largest count, which int64 holds; kernels take no others."""
+"""Largest count: what int64 can hold, since kernels take no other integers."""
 
 
 def as_array(name: str, values: npt.ArrayLike) -> npt.NDArray[Any]:
@@ -53,8 +53,8 @@ def int_column(name: str, values: npt.ArrayLike) -> Ints:
     Raises
     ------
     ArgumentError
-        The values are not one-dimensional, or not whole numbers that int64 can hold by their type; bools are
-        none.
+        The values are not one-dimensional, or not of a type of whole numbers that int64 can hold; bools are
+        not numbers.
     """
     array = as_array(name, values)
     is_safe = array.dtype.kind != "b" and np.can_cast(array.dtype, np.int64, "safe")
@@ -75,7 +75,7 @@ def bool_column(name: str, values: npt.ArrayLike) -> Bools:
     Raises
     ------
     ArgumentError
-        The values are not one-dimensional, or not bool: as numbers of rows, 0 and 1 mean others.
+        The values are not one-dimensional, or not bool: the integers 0 and 1 could be meant as row numbers.
     """
     array = as_array(name, values)
     if array.ndim != 1 or (array.size and array.dtype != np.bool_):
@@ -171,12 +171,12 @@ def are_several(values: object) -> bool:
 
 
 def list_names(argument: str, given: str | Iterable[str], least: int = 1) -> list[str]:
-    """Return the names of columns that an argument gives: one, or several, as many at least.
+    """Return the names of columns that an argument gives: one name, or a list with a least number of names.
 
     Raises
     ------
     ArgumentError
-        It is none of these.
+        The argument is neither.
     """
     names = [given] if isinstance(given, str) else list(given) if isinstance(given, Iterable) else [given]
     if not all(isinstance(name, str) for name in names):
@@ -192,17 +192,17 @@ def check_choice(name: str, value: object, choices: Collection[str]) -> None:
     Raises
     ------
     ArgumentError
-        It is none; the message names all of them.
+        It is not; the message names all of them.
     """
     if not isinstance(value, str) or value not in choices:
         raise ArgumentError(f"{name} must be one of {', '.join(choices)}, not {value!r}")
 
 
 def as_number(value: object) -> float:
-    """Return a real number as a float, NaN for all else: NaN fails every comparison with a limit.
+    """Return a real number as a float, and NaN for everything else: NaN fails every comparison with a limit.
 
-    A bool is no number, nor is a duration; an array without dimensions is what it holds; an integer beyond
-    float64 is infinite.
+    A bool is not a number, nor is a duration; an array without dimensions counts as what it holds; an integer
+    beyond float64 is infinite.
     """
     if type(value) is float:
         return value
@@ -219,7 +219,7 @@ def as_number(value: object) -> float:
 
 
 def is_one_number(value: npt.ArrayLike) -> bool:
-    """Whether a threshold is one for all dimensions, by its shape; what it is, is checked elsewhere.
+    """Whether there is one threshold for all dimensions, by its shape alone; its value is checked elsewhere.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Checks of coordinates: points from callers or from Arrow, whose numbers become float64 and stay exact."""
+"""Checks of coordinates: points from callers or from Arrow become float64, and no number may be rounded."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def check_points(name: str, points: npt.ArrayLike, ranges: Ranges = in_one_range
 
     Notes
     -----
-    O(n d). Float64 holds every whole number up to 2**53. Two larger ones that are rounded to one number would
-    become a pair at distance 0, which they are not.
+    O(n d). Float64 holds every whole number up to 2**53. Two different larger ones that are rounded to the
+    same number would become a pair at distance 0.
     """
     return _as_float64(name, _as_numbers(name, points), ranges)
 

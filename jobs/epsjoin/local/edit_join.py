@@ -26,7 +26,7 @@ Refine = Callable[[Iterator[Pairs]], Iterator[Pairs]]
 
 
 class EditJoin(NamedTuple):
-    """A join by edit distance: what is asked for; :meth:`check` makes it.
+    """The checked arguments of a join by edit distance; made by :meth:`check`.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class EditJoin(NamedTuple):
     k : maximum number of edits, or cost of them.
     max_pairs : maximum number of pairs in the result.
     n_threads : number of threads.
-    counters : to which the work is added.
+    counters : the work is added to them.
     """
 
     of: str
@@ -47,7 +47,7 @@ class EditJoin(NamedTuple):
     def check(
         cls, of: str, k: int, max_pairs: int, n_jobs: int | None, counters: dict[str, int] | None
     ) -> EditJoin:
-        """Check what both joins are asked for in the same words.
+        """Check the arguments that both joins have in common.
 
         Raises
         ------
@@ -55,16 +55,16 @@ class EditJoin(NamedTuple):
             An argument has a wrong type or value.
         """
         threads, counted = check_n_jobs(n_jobs), check_counters(counters)
-        k = check_count("k", k, 0, math.inf)  # joins lower it to what is farthest apart
+        k = check_count("k", k, 0, math.inf)  # joins lower it to the largest possible distance
         return cls(of, k, check_count("max_pairs", max_pairs, 0), threads, counted)
 
     def refuse_more(self, n_pairs: int) -> None:
-        """Refuse so many pairs, if they are more than are allowed.
+        """Refuse this number of pairs, if it is more than allowed.
 
         Raises
         ------
         BudgetError
-            They are.
+            It is.
         """
         if n_pairs > self.max_pairs:
             raise BudgetError(

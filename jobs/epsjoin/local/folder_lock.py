@@ -1,4 +1,4 @@
-"""Who works in a folder: one at a time."""
+"""A lock on a folder: only one process or thread works in it at a time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class FolderLock:
     Parameters
     ----------
     path : of a file in the folder, which is made.
-    taken : what to say where somebody else works in the folder; None: wait until nobody does.
+    taken : message of the error if somebody else works in the folder; None: wait until nobody does.
 
     Raises
     ------
@@ -70,4 +70,4 @@ def _open(path: Path) -> IO[bytes]:
     except PermissionError:
         if not path.exists():
             raise
-        return path.open("rb")  # another user has made it, and whoever reads it may lock it
+        return path.open("rb")  # another user has made it, and everybody who may read it may lock it

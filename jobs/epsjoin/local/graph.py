@@ -58,14 +58,14 @@ def as_graph(
     Returns
     -------
     Graph
-        No point is its own neighbour in the matrix of one table. Pairs at the distance 0 are entries, too: a
-        matrix in which they shall stay must not be cleaned of zeros.
+        No point is its own neighbour in the matrix of one table. Pairs at the distance 0 are entries, too: to
+        keep them, do not eliminate zeros from the matrix.
 
     Raises
     ------
     ArgumentError
-        A row number is outside of the tables, as that of a missing partner is and ids may be; of one table,
-        left is not below right; ``n`` or ``values`` is not allowed.
+        A row number is outside of the tables, like that of a missing partner, and as ids may be; for one
+        table, left is not below right; ``n`` or ``values`` is not allowed.
 
     See Also
     --------
@@ -112,7 +112,7 @@ def as_graph(
 
 
 def as_rows(name: str, rows: RowNumbers) -> RowNumbers:
-    """Row numbers in the type that they have, unless they are none."""
+    """Row numbers in their own integer type; anything else is refused."""
     return rows if getattr(rows, "dtype", None) == np.int32 and rows.ndim == 1 else int_column(name, rows)
 
 
@@ -163,7 +163,7 @@ def check_rows(name: str, rows: RowNumbers, n: int) -> None:
     Raises
     ------
     ArgumentError
-        See there; the message calls them by ``name``.
+        One of them is not; the message calls them by ``name``.
     """
     is_outside: Bools = (rows < 0) | (rows >= n)
     if is_outside.any():

@@ -1,1 +1,1 @@
-"""Best matches: of two sets of rows the pairs within ε of which no other is better in all criteria."""
+"""Best matches: the pairs of two sets of rows within ε that no other pair of a row dominates."""

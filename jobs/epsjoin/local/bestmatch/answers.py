@@ -20,7 +20,7 @@ from epsjoin.local.sweep.sweeping import Counters, add_counts
 
 
 class Changes(NamedTuple):
-    """What has come to a result that may still change, and what has left it.
+    """What has been added to a result that may still change, and what has been removed from it.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Changes(NamedTuple):
 
 @dataclass
 class Work:
-    """What all answers need: the criteria, whose best matches are asked for, and where work is counted."""
+    """What all answers need: the criteria, for whom best matches are wanted, and where work is counted."""
 
     orders: Sequence[Order]
     how: str
@@ -68,7 +68,7 @@ class Work:
         return self.how in ("left", "outer"), self.how in ("right", "outer")
 
     def is_best(self, candidates: Candidates) -> Bools:
-        """Mark what is best among some candidates; no other one can be best among more."""
+        """Mark what is best among some candidates; the others cannot be best among more candidates either."""
         marks = [best_of(candidates, by, counters=self.counters) for by, _ in self.sides]
         return np.asarray(np.logical_or.reduce(marks))
 
@@ -152,7 +152,7 @@ class Final:
         return self._release(self.pairs.take(np.empty(0, np.int64)), left, right)
 
     def key(self, side: Side, other: Side) -> float:  # noqa: ARG002  # as of Recent
-        """The least key that rows of a side have still to meet: the watermark of the other one."""
+        """The least key that rows of this side may still meet: the watermark of the other side."""
         return other.mark.at
 
 
@@ -205,7 +205,7 @@ class _Result(NamedTuple):
 
 @dataclass
 class Recent:
-    """The best matches among the rows of a certain age at most, as of the latest row; of any kind.
+    """The best matches, of any kind, among the rows up to a certain age, as of the latest row.
 
     Parameters
     ----------
@@ -295,7 +295,7 @@ class Recent:
 
 
 def _keys(pairs: StreamPairs) -> NDArray[np.void]:
-    """What a pair of a result is known by: its rows, and for whom it is best."""
+    """What identifies a pair of a result: its rows, and for whom it is best."""
     keys = np.empty(len(pairs.left), [("left", np.int64), ("right", np.int64), ("best_for", np.uint8)])
     keys["left"], keys["right"], keys["best_for"] = pairs.left, pairs.right, pairs.best_for
     return keys

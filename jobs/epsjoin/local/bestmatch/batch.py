@@ -29,7 +29,7 @@ FOR_LEFT, FOR_RIGHT = 1, 2
 """Bits of ``best_for``."""
 
 MAX_KEPT = 1 << 26
-"""Maximum number of candidates that are held since they are best for their rows: some gigabytes."""
+"""Maximum number of candidates that are held because they are best for their rows: some gigabytes."""
 
 
 class BestPairs(NamedTuple):
@@ -43,7 +43,7 @@ class BestPairs(NamedTuple):
         number of common marks of ``Subset``; NaN for ``OwnOrder``, which has no number, and where there is no
         partner.
     best_for : (k,) uint8: 1 where the pair is best for its left row, 2 for its right row, 3 for both, 0 where
-        there is no partner. Only what was asked is told: with ``how="left"`` it is 1 and never 3.
+        there is no partner. Only sides that were asked for are told: with ``how="left"`` it is 1 and never 3.
     """
 
     left: Ints
@@ -64,11 +64,11 @@ def bestmatch_join(
     n_jobs: int | None = 1,
     counters: Counters | None = None,
 ) -> BestPairs:
-    """Find for each row the rows of another table that no other one beats, by several criteria at once.
+    """Find for each row the rows of another table that no other row dominates, by several criteria at once.
 
     Candidates are the pairs within the eps of every criterion. One candidate dominates another if it is at
     least as good in every criterion, and better in one. The best matches of a row are those of its candidates
-    that no other of its candidates dominates: nothing has to be weighed, seconds against kilometres.
+    that no other of its candidates dominates: seconds need not be weighed against kilometres.
 
     Parameters
     ----------
@@ -78,9 +78,9 @@ def bestmatch_join(
         or (d,), one for each; of times, seconds or timedelta64. 0 asks for equal values, infinity for any.
         None where ``orders`` are given.
     how : "left", the default: the best matches of each left row, and the left rows without a candidate.
-        "right": the same of the right rows. "outer": what is best for its left row or for its right row, and
-        all rows without a candidate. "inner": the candidates that no candidate of any row dominates; mostly
-        few.
+        "right": the same for the right rows. "outer": the candidates that are best for their left row or for
+        their right row, and all rows without a candidate. "inner": the candidates that no candidate of any
+        row dominates; mostly few.
     orders : the criteria, where they are not one per column: any of :class:`Closest`, :class:`Own`,
         :class:`Subset` and :class:`OwnOrder`, in any number.
     take : "all", the default, returns all best matches. "one" returns one for each row, of either side with
@@ -101,8 +101,8 @@ def bestmatch_join(
     Raises
     ------
     ArgumentError
-        An argument has a wrong type, shape or value; a coordinate is NaN or infinite; an own function
-        returned something else than it should.
+        An argument has a wrong type, shape or value; a coordinate is NaN or infinite; a function of the
+        caller's returned something else than it should.
     BudgetError
         There are more than ``max_candidates`` candidates, or more than 67 million are best for their rows.
 
@@ -257,7 +257,7 @@ def _marks(candidates: Candidates | None, value: bool) -> Bools:
 
 
 def _unite(of_left: Candidates, of_right: Candidates) -> tuple[Candidates, Bools, Bools]:
-    """Unite what is best for left rows and what is for right rows, and mark which is what."""
+    """Unite what is best for left rows and what is best for right rows, and mark for whom each is best."""
     left = np.concatenate((of_left.left, of_right.left))
     right = np.concatenate((of_left.right, of_right.right))
     is_of_left = np.arange(len(left)) < len(of_left)

@@ -18,7 +18,7 @@ from epsjoin.local.sweep.sweeping import Counters, add_counts
 By = Literal["left", "right", "all"]
 How = Literal["inner", "left", "right", "outer"]
 _MAX_COMPARED = 1 << 20
-"""Number of two candidates that an own order is asked about in one call."""
+"""Number of comparisons of two candidates that an own order makes in one call."""
 _MIN_GROUPS_OF_A_THREAD = 1000
 
 
@@ -76,7 +76,7 @@ def best_of(
 
 
 def _in_threads(candidates: Candidates, starts: Ints, keep: Bools, n_jobs: int) -> int:
-    """Run the kernel on stretches of groups, which do not meet."""
+    """Run the kernel on ranges of groups, which are independent."""
     groups = len(starts) - 1
     n_jobs = max(1, min(n_jobs, groups // _MIN_GROUPS_OF_A_THREAD))
     values, masks = candidates.values, candidates.masks if candidates.masks.shape[1] else None

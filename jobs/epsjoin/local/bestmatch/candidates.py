@@ -100,7 +100,7 @@ def join_blocks(
 
     Parameters
     ----------
-    left, right, orders : of which the blocks are; own orders read the rows again.
+    left, right, orders : the tables and criteria of the blocks; own orders read the rows again.
     blocks : candidates, none of which is in two blocks.
     """
     if len(blocks) == 1:
@@ -248,7 +248,7 @@ def _own_values(order: Own, left: Floats, right: Floats) -> Floats:
 def preferences_of(
     left: Floats, right: Floats, orders: Sequence[Order], first: Ints, second: Ints
 ) -> tuple[Callable[[Ints, Ints], Bools], ...]:
-    """Make what ``Candidates.prefer`` has, of the rows of pairs; see :func:`decide`."""
+    """Make the functions of ``Candidates.prefer`` from the rows of pairs; see :func:`decide`."""
 
     def of_one(order: OwnOrder) -> Callable[[Ints, Ints], Bools]:
         def prefer(x: Ints, y: Ints) -> Bools:

@@ -23,8 +23,8 @@ from epsjoin.local.sweep.pairs import Pairs, collect
 _FIRST_ROWS = 1 << 16
 """Number of left rows of the first block; its candidates tell how many rows the others should have."""
 _SURELY = 10.0
-"""How many times as many candidates as allowed must be expected to refuse a join before it begins: where few
-rows have most of them, an estimate is several times too high."""
+"""A join is refused before it begins if this many times the allowed candidates are expected: an estimate may
+be several times too high if few rows have most of them."""
 _SLACK = 1.0 + 1e-12
 """More than the rounding of the distance of a few columns, relative to eps."""
 _MIN_REACH, _MAX_REACH = 1e-300, 1e300
@@ -169,7 +169,7 @@ class Filter:
 
 
 def _twice_the_ranks(left: Floats, right: Floats) -> tuple[Floats, Floats]:
-    """Number equal values alike and others 2 apart: within 1 are the equal ones only."""
+    """Give equal values the same number and others numbers 2 apart, so that only equal ones are within 1."""
     _, rank = np.unique(np.concatenate((left, right)), return_inverse=True)
     twice = 2.0 * rank.astype(np.float64)
     return twice[: len(left)], twice[len(left) :]

@@ -14,7 +14,7 @@ from epsjoin.local.bestmatch.candidates import Candidates
 def nearest_rows(
     left: Floats, right: Floats, eps: float, max_candidates: int, *, is_one: bool = False
 ) -> Candidates:
-    """Find for each left number the nearest right numbers within eps, all of them where several are as near.
+    """Find for each left number the nearest right numbers within eps, all of them if several are as near.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def nearest_rows(
 
 
 def _ascending(column: Floats) -> Ints | None:
-    """Return the rows in ascending order of their values, None where they are in it."""
+    """Return the rows in ascending order of their values; None if they are in this order."""
     if (column[1:] >= column[:-1]).all():
         return None
     return argsort(column)

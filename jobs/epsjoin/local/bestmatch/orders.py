@@ -100,12 +100,12 @@ class Own:
     ----------
     value : function of the left and the right rows of k pairs, (k, d) float64 each, not to be modified;
         returns (k,) numbers that float64 can hold, none of which is NaN. It must give a pair the same value
-        whatever other pairs are asked for with it.
+        whatever other pairs are passed with it.
 
     Raises
     ------
     ArgumentError
-        ``value`` is no function.
+        ``value`` is not a function.
 
     Examples
     --------
@@ -153,16 +153,16 @@ class OwnOrder:
     ----------
     at_least_as_good : function of k pairs and of k other pairs, each a tuple of their left and right rows,
         (k, d) float64 each, not to be modified; returns (k,) bool: whether each pair is at least as good as
-        the other one. Two pairs are incomparable where neither is. The order must be transitive.
+        the other one. If neither is, the two pairs are incomparable. The order must be transitive.
 
     Raises
     ------
     ArgumentError
-        ``at_least_as_good`` is no function.
+        ``at_least_as_good`` is not a function.
 
     Notes
     -----
-    Each two pairs of a row are compared, so it is for rows with few candidates.
+    Any two pairs of a row are compared, so this suits rows with few candidates.
 
     Examples
     --------
@@ -206,8 +206,8 @@ def orders_of(eps: float | ArrayLike | None, orders: Sequence[Order] | None, d: 
     Raises
     ------
     ArgumentError
-        Both are given, or neither; eps of a wrong shape or value; an order that is none, or of columns that
-        there are not.
+        Both are given, or neither; eps of a wrong shape or value; something that is not an order, or one of
+        columns that do not exist.
     """
     if (eps is None) == (orders is None):
         raise ArgumentError(
@@ -233,7 +233,7 @@ def orders_of(eps: float | ArrayLike | None, orders: Sequence[Order] | None, d: 
 
 
 def is_of_one_column(orders: Sequence[Order]) -> bool:
-    """Whether the one criterion is ``|l - r|`` of a column: then only the nearest numbers are asked for."""
+    """Whether the only criterion is ``|l - r|`` of a column: then only the nearest numbers are wanted."""
     (first, *others) = orders
     return not others and isinstance(first, Closest) and first.measure is None
 

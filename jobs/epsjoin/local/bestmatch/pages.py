@@ -57,8 +57,8 @@ def find_partners(left: PageBoxes, right: PageBoxes, eps: Floats) -> list[Ints]:
 
     Notes
     -----
-    A pair of rows is within eps if ``abs(x - y) <= eps``, in float64. Rounding never turns the order of two
-    differences round: if the gap of the boxes is above eps, so is every difference.
+    A pair of rows is within eps if ``abs(x - y) <= eps``, in float64. Rounding never reverses the order of
+    two differences: if the gap of the boxes is above eps, so is every difference.
     """
     return [np.flatnonzero(_are_within(lower, upper, right, eps)) for lower, upper in zip(*left, strict=True)]
 
@@ -81,7 +81,7 @@ class LoadRight(NamedTuple):
 
 
 class DropRight(NamedTuple):
-    """Give the buffer of a right page free."""
+    """Free the buffer of a right page."""
 
     page: int
 
@@ -111,8 +111,8 @@ def schedule(partners: Sequence[Ints], buffers: int) -> Iterator[Step]:
 
     Notes
     -----
-    Which way loads fewer pages depends on the pages; both are counted on the partners, without a page being
-    read. The source always changes to the crabstep, which sometimes costs more.
+    Which way loads fewer pages depends on the pages; the loads of both are counted from the partners, without
+    reading a page. The paper always changes to the crabstep, which sometimes costs more.
     """
     if buffers < MIN_BUFFERS:
         raise ArgumentError(f"a schedule needs {MIN_BUFFERS} buffers, a page of each side, not {buffers}")
@@ -127,7 +127,7 @@ def count_loads(steps: Iterable[Step]) -> int:
 
 
 def gallop(partners: Sequence[Ints], buffers: int) -> Iterator[Step]:
-    """One left page after another, each with all its partners; the page that was not used for longest goes.
+    """One left page after another, each with all its partners; the least recently used right page is dropped.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ class _Held:
 
     def __init__(self, room: int) -> None:
         self.room = room
-        self._pages: dict[int, None] = {}  # the one that was not used for longest comes first
+        self._pages: dict[int, None] = {}  # the least recently used one comes first
 
     def is_not_held(self, page: int) -> bool:
         """Whether the page must be loaded."""

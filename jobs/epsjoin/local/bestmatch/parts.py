@@ -23,7 +23,7 @@ class LocalBest(NamedTuple):
 
     Parameters
     ----------
-    found : candidates that are best for somebody, sorted by (left, right).
+    found : candidates that are best for one of their rows, sorted by (left, right).
     for_left, for_right : (k,) bool: whether each is best for its left row, and for its right row; with
         "inner" both say whether it is best of all.
     """
@@ -43,16 +43,17 @@ def best_of_part(
 ) -> LocalBest:
     """Find the best matches of a part by the pairs that its join has found.
 
-    What is best of all candidates is best of those of each part where it is a candidate. So the best of all
-    are the best of what the parts return.
+    A candidate that is best among all candidates is also best among those of each part that has it. So the
+    best of all are the best of what the parts return.
 
     Parameters
     ----------
     left, right : (n, d) and (m, d) float64, the rows of the part; not modified.
     orders : checked criteria of these rows.
     how : see :func:`epsjoin.bestmatch_join`.
-    pairs : left and right row of pairs, batch by batch; each pair within the eps of all criteria once, others
-        may be there. Not read for one criterion of one column: the nearest rows of the part need no join.
+    pairs : left and right row of pairs, batch by batch; each pair within the eps of all criteria once; there
+        may be other pairs. Not read for one criterion of one column: the nearest rows of the part need no
+        join.
     max_candidates : maximum number of pairs.
 
     Raises

@@ -14,7 +14,7 @@ from epsjoin.local.arguments import as_array, as_number
 from epsjoin.local.coordinates import check_points
 
 _TICKS = {"ms": 3, "us": 6, "ns": 9}
-"""Powers of ten by which the units of NumPy's times divide a second, of those that do."""
+"""The powers of ten by which NumPy's units of time divide a second, for those that do."""
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "D": 86_400, "W": 604_800}
 """Seconds of the other units; months and years have no number of them."""
 
@@ -25,7 +25,7 @@ def kind_of(values: NDArray[Any]) -> str | None:
 
 
 def check_kinds(name: str, kind: str | None, other: str, expected: str | None) -> None:
-    """Check that rows are of the kind of other ones, as a difference of the two means nothing otherwise.
+    """Check that rows are of the same kind as other rows, since a difference would mean nothing otherwise.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def check_kinds(name: str, kind: str | None, other: str, expected: str | None) -
     Raises
     ------
     ArgumentError
-        They are of another kind.
+        They are not.
     """
     if kind is not None and expected is not None and kind != expected:
         raise ArgumentError(f"{name} must hold {expected} as {other}, not {kind}")
@@ -68,7 +68,7 @@ def check_rows(name: str, rows: ArrayLike) -> Floats:
     Raises
     ------
     ArgumentError
-        As :func:`epsjoin.local.coordinates.check_points`; or a time is missing, or is no number of seconds
+        As :func:`epsjoin.local.coordinates.check_points`; or a time is missing, or is not a number of seconds
         that float64 holds exactly.
     """
     array = as_array(name, rows)

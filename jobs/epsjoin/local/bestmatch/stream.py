@@ -241,7 +241,7 @@ class BestmatchStream(Generic[Answer]):
         Returns
         -------
         BestPairs
-            All that was not final before. The whole result where it was told by :class:`Changes`.
+            All that was not final before; the whole result if the answers were :class:`Changes`.
 
         Raises
         ------
@@ -289,7 +289,7 @@ class BestmatchStream(Generic[Answer]):
                 raise ArgumentError(
                     f"a punctuation must be a time that float64 holds in seconds, not {value!r}"
                 ) from None
-            self._kind = self._kind or kind_of(rows)  # rows that are numbers have no time
+            self._kind = self._kind or kind_of(rows)  # rows of numbers have no time
             return number
         number = as_number(value)
         if math.isnan(number):
@@ -321,7 +321,7 @@ class BestmatchStream(Generic[Answer]):
         add_counts(self._counters, **{f"late_{name}": late})
         after.area.insert(arrived)
         self._kind = self._kind or kind
-        self._has_begun = True  # a push that is refused says nothing of the columns of others
+        self._has_begun = True  # a push that is refused does not fix the number of columns
         return after, found
 
     def _check_room(self, n_waiting: int) -> None:
@@ -345,7 +345,7 @@ class BestmatchStream(Generic[Answer]):
         )
 
     def _answer(self, found: StreamPairs) -> Answer:
-        """Take new pairs, give what follows from them and from the watermarks, and forget what is done."""
+        """Take new pairs, return what follows from them and from the watermarks, and drop what is done."""
         left, right = self._left, self._right
         self._peak("peak_rows", left.area.size + right.area.size)
         self._peak("peak_pairs", len(self._answers.pairs.left) + len(found.left))

@@ -16,7 +16,7 @@ from epsjoin.local.bestmatch.waiting import AXIS
 
 
 class Criteria:
-    """The criteria of a stream as they were given: before a row comes, nobody knows its columns.
+    """The criteria of a stream as they were given: before the first row, the number of columns is unknown.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Criteria:
         self._eps, self._orders = eps, orders
 
     def least_columns(self) -> int:
-        """The least number of columns that the criteria speak of."""
+        """The least number of columns that the criteria need."""
         if self._orders is not None:
             closest = [order for order in self._orders if isinstance(order, Closest)]
             return 1 + max((max(order.numbers) for order in closest), default=0)
@@ -64,7 +64,7 @@ class Criteria:
         Raises
         ------
         ArgumentError
-            They are none for so many columns, or none for a stream.
+            They do not suit so many columns, or a stream.
         """
         is_time_apart = self.max_age is not None and self._orders is None
         orders = self._beside_time(d) if is_time_apart else orders_of(self._eps, self._orders, d)

@@ -38,8 +38,8 @@ def one_of(candidates: Candidates, keep: Bools, by: str, orders: Sequence[Order]
 def first_of_equal(candidates: Candidates, keep: Bools, by: str) -> Bools:
     """Mark one of the marked candidates of each row that are equal in every criterion: the first partner.
 
-    What :func:`one_of` chooses is among them, also when others have been added: equal ones are dominated by
-    the same, and have the same sum. Where an own order compares, none are equal.
+    What :func:`one_of` chooses is among them, also if candidates are added later: equal candidates are
+    dominated by the same ones, and have the same sum. With an own order, no two are equal.
 
     Parameters
     ----------

@@ -92,7 +92,7 @@ class StreamPairs(NamedTuple):
 
 
 class StreamArea:
-    """The sweep area of one stream: its rows that a later row of the other one may still be near.
+    """The sweep area of one stream: its rows that may still be near a later row of the other stream.
 
     It has the protocol of :class:`epsjoin.local.sweep.area.SweepArea`; keys are values of the first column.
 
@@ -130,7 +130,7 @@ class StreamArea:
             return np.asarray(key - self.rows.points[:, AXIS] <= self._reach)
 
     def expire(self, key: float | None) -> StreamRows:
-        """Drop and return the rows that no row of this key or a later one can meet; for None all rows."""
+        """Drop and return the rows that no row with this key or a later one can meet; for None all rows."""
         stays = np.zeros(self.size, np.bool_) if key is None else self.stays(key)
         dropped, self.rows = self.rows.take(~stays), self.rows.take(stays)
         return dropped
@@ -163,7 +163,7 @@ class Side:
         return self.area.rows
 
     def is_beyond(self, points: Floats, eps: float) -> Bools:
-        """Which rows of the other side no later row of this one is within eps of, as pairs are decided."""
+        """Which rows of the other side are within eps of no later row of this one, as pairs are decided."""
         with np.errstate(over="ignore"):
             return np.asarray(self.mark.at - points[:, AXIS] > eps)
 

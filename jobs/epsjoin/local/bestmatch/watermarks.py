@@ -53,13 +53,13 @@ class Within:
 
     Parameters
     ----------
-    c : finite number of at least 0, in the unit of column 0. The bound is ``value - c`` in float64: where
-        rows may be late by just a decimal ``c``, give a little more, as with eps.
+    c : finite number of at least 0, in the unit of column 0. The bound is ``value - c`` in float64: if rows
+        may be late by exactly a decimal number, pass a little more, as with eps.
 
     Raises
     ------
     ArgumentError
-        ``c`` is no finite number of at least 0.
+        ``c`` is not a finite number of at least 0.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class Within:
     reach = 1
 
     def __post_init__(self) -> None:
-        """Refuse what is no lateness."""
+        """Refuse what is not a lateness."""
         c = as_number(self.c)
         if not 0 <= c < math.inf:
             raise ArgumentError(f"Within needs a finite c of at least 0, not {self.c!r}")
@@ -94,7 +94,7 @@ class ReadAhead:
     Raises
     ------
     ArgumentError
-        ``c`` is no whole number of at least 1.
+        ``c`` is not a whole number of at least 1.
 
     Examples
     --------
@@ -105,7 +105,7 @@ class ReadAhead:
     c: int
 
     def __post_init__(self) -> None:
-        """Refuse what is no number of rows."""
+        """Refuse what is not a number of rows."""
         object.__setattr__(self, "c", check_count("c of ReadAhead", self.c))
 
     @property
@@ -162,7 +162,7 @@ class Watermark:
         Parameters
         ----------
         values : (n,) float64, finite, in the order in which the rows came; not modified. Rows that come too
-            late are among them: they came, too.
+            late are included.
 
         Returns
         -------

@@ -63,11 +63,11 @@ def cluster_rows(
 
     Parameters
     ----------
-    batches : the pairs of rows, each once, in any order; those of a batch are let go before the next comes.
+    batches : the pairs of rows, each once, in any order; a batch is released before the next one comes.
     n : number of points.
     min_pts : see :func:`epsjoin.dbscan`.
     sample_weight : (n,) float64, finite; None: 1 for each point.
-    equal : groups of equal points, whose numbers are the rows in the pairs; None: there are none.
+    equal : groups of equal points; the rows in the pairs are then numbers of groups. None: there are none.
 
     Returns
     -------

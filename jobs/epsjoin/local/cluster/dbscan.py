@@ -1,4 +1,4 @@
-"""DBSCAN of an array of points: the pairs of their join, and what is common to all that clusters points."""
+"""DBSCAN of an array of points, from the pairs of their join; and the check of clusters that callers pass."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ def check_dbscan(clusters: Dbscan, *, are_numbers: bool = False) -> Dbscan:
 
     Parameters
     ----------
-    are_numbers : whether the labels must be those that :func:`dbscan` gives to as many points; otherwise they
-        may be names, and the points some of those that were clustered.
+    are_numbers : whether the labels must be numbers that :func:`dbscan` can give to this many points;
+        otherwise they may be names, and the points may be some of those that were clustered.
 
     Raises
     ------
     ArgumentError
         They are not three columns of one length, of the types of :class:`Dbscan`; a core point has no
-        cluster; or, of numbers, a label is none of as many points, or its cluster has no core point.
+        cluster; or, with ``are_numbers``, a label cannot be one of this many points, or its cluster has no
+        core point.
     """
     if not isinstance(clusters, (tuple, list)) or len(clusters) != 3:
         raise ArgumentError(
@@ -87,9 +88,9 @@ def dbscan(
     metric : name of a metric (see :func:`epsjoin.get_metric`), or a :class:`epsjoin.Metric`; "euclidean" by
         default.
     weights : (d,) numbers of at least 0, the weights of the dimensions; see :func:`epsjoin.self_join`.
-    sample_weight : (n,) finite numbers that may be 0 or negative; 1 by default. A point counts as often as
-        its weight, also for itself. It is a core point if the weights within eps add up to at least
-        ``min_pts``. Integers that float64 would round are refused.
+    sample_weight : (n,) finite numbers that may be 0 or negative; 1 by default. A point counts as its weight
+        says, also for itself. It is a core point if the weights within eps add up to at least ``min_pts``.
+        Integers that float64 would round are refused.
     n_jobs : number of threads, 1 by default; -1 is one per processor. The result is the same for any number.
     progress : True draws a bar on stderr. A function is called with the fraction of the work that is done,
         from 0 to 1.
@@ -137,7 +138,7 @@ def dbscan(
     n = len(values)
     weight = None if sample_weight is None else check_weights(sample_weight, n)
     get_metric(metric).check(values, "points")  # whose message has a row of all points
-    # With a limit on pairs all are made: it bounds them, and its error tells of all points.
+    # with a limit on pairs all are made, since the limit and its error are about the pairs of all points
     equal = find_equal_rows(values) if max_pairs is None else None
     batches = iter_self_join(
         values if equal is None else values[equal.firsts],

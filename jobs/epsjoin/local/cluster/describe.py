@@ -55,11 +55,11 @@ def describe_clusters(
     ----------
     points : (n, d) array of finite floats or integers; not modified. Integers beyond 2**53 that float64 would
         round are refused.
-    labels : (n,) whole numbers, the cluster of each point; ``NOISE`` (-1) for noise, which counts among all
-        points and is no cluster. They may come from any algorithm.
+    labels : (n,) whole numbers, the cluster of each point; ``NOISE`` (-1) for noise, which is not a cluster,
+        but counts among all points. They may come from any algorithm.
     metric : name of the metric of the points (see :func:`epsjoin.get_metric`), or a :class:`epsjoin.Metric`;
-        "euclidean" by default. It tells whether the second dimension is a longitude (``haversine``,
-        ``haversine_radians``), and nothing else.
+        "euclidean" by default. It is only used to know whether the second dimension is a longitude
+        (``haversine``, ``haversine_radians``).
 
     Returns
     -------
@@ -81,7 +81,7 @@ def describe_clusters(
     In dimension j let m be the median of all points, s = 1.4826 times the median of their distances to m, and
     c the median of a cluster's points. Then ``z = (c - m) / s``: on normal data s is the standard deviation,
     but a few far points hardly move it. Where s is 0 (more than half of all points have one value), z is 0 if
-    c = m, and infinite otherwise. The two dimensions with the largest ``|z|`` are told; where that is equal,
+    c = m, and infinite otherwise. The two dimensions with the largest ``|z|`` are returned; of equal ones
     those with the larger ``|c - m|``, then the lower ones. No weight or unit of a dimension changes its z.
 
     A cluster can be set apart by a combination of values that are each common; then all z are small.

@@ -1,7 +1,7 @@
 """Equal points, of which one stands for all, so that no pairs of them are made.
 
-Equal points are at distance 0, and as far as one another from any other point, whatever the metric: their
-neighbours, core distances and clusters are the same.
+Equal points are at distance 0, and equally far from any other point, whatever the metric: their neighbours,
+core distances and clusters are the same.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def find_equal_rows(points: Floats) -> EqualRows | None:
 
     Notes
     -----
-    O(n d) where there are many equal points, else O(d). A sample tells: pairs of equal rows in it are those
-    of all rows times the square of its share. Rows that a hash does not tell from others stay by themselves.
+    O(n d) if there are many equal points, otherwise O(d): a sample tells, whose pairs of equal rows are those
+    of all rows times the square of its fraction. Rows that only share a hash with others are not grouped.
     """
     n = len(points)
     if n < _MIN_ROWS:

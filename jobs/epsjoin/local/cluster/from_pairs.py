@@ -103,7 +103,7 @@ class Connected(NamedTuple):
     Parameters
     ----------
     trees : the forest of its core points.
-    nearest : of each other point that is in a pair with a core point, the nearest one.
+    nearest : for each other point that is in a pair with a core point, the nearest core point.
     """
 
     trees: Forest
@@ -199,7 +199,7 @@ def number_points(left: npt.ArrayLike, right: npt.ArrayLike) -> Part:
 
 
 def connect(part: Part, distance: npt.ArrayLike, is_core: Bools) -> Connected:
-    """Keep of a part of the pairs what makes clusters.
+    """Reduce a part of the pairs to what is needed for clusters.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""HDBSCAN: density clusters of every eps at once, and of those the ones that last longest.
+"""HDBSCAN: the density clusters of every eps at once, of which those that last longest are taken.
 
 1. The *core distance* of a point is the distance to its ``min_samples``-th nearest point, itself included.
 2. The minimum spanning tree under *mutual reachability*, the largest of two points' distance and their core
@@ -82,8 +82,8 @@ class Hdbscan(NamedTuple):
         stays longest; 0 for noise.
     tree : the minimum spanning tree under mutual reachability.
     outlier_score : (n,) float64, from 0 to 1, whichever clusters were taken: 0 for a point that is as deep in
-        its cluster as any, near 1 for one that falls out where the cluster has points far denser. With
-        distances of 0 in the cluster, 1 for whoever falls out before.
+        its cluster as any, near 1 for one that falls out of a cluster with much denser points. If the cluster
+        has distances of 0, 1 for all points that fall out before.
     core_distance : (n,) float64, the core distance of each point.
     lambdas : the densities at which each cluster is born and dies.
     """
@@ -161,8 +161,8 @@ def hdbscan(
         ``min_cluster_size`` by default, at least 1 and at most n.
     metric : name of a metric (see :func:`epsjoin.get_metric`), or a :class:`epsjoin.Metric`; "euclidean" by
         default.
-    cluster_selection_epsilon : clusters that fall apart at a smaller distance than this one are not taken,
-        but the whole that they fall from; 0 by default, for none.
+    cluster_selection_epsilon : if clusters fall apart at a smaller distance than this, the cluster that they
+        come from is taken instead; 0 by default: this never happens.
     max_cluster_size : maximum number of points of a cluster, by default any. Only for "eom"; with a
         ``cluster_selection_epsilon`` a cluster may have more.
     alpha : distances, but not core distances, are divided by it; above 0. The robust single linkage.
@@ -191,11 +191,11 @@ def hdbscan(
     -----
     Clusters and probabilities do not depend on the order of the points: edges of one weight are removed at
     once, as the paper says (section 3). scikit-learn's HDBSCAN removes them one after the other. Where no two
-    weigh the same, its clusters are these, numbered in the order of its tree. But from a ``min_samples`` of 2
-    on some nearly always do, as a core distance is the weight of several edges; then it may split off
-    clusters that last no time, and others when the points come in another order.
+    weigh the same, its clusters are these, numbered in the order of its tree. But with a ``min_samples`` of 2
+    or more some nearly always do, since a core distance is the weight of several edges; then scikit-learn may
+    split off clusters that last no time, and other ones if the points come in another order.
 
-    The spanning tree is found by a tree of boxes in at most log2(n) rounds (Borůvka), or of few rows, and
+    The spanning tree is found by a tree of boxes in at most log2(n) rounds (Borůvka), or, for few rows and
     where boxes tell little apart, by the distances of all pairs (Prim). Where many points are equal, one of
     them stands for all. O(n d) memory.
 
@@ -243,7 +243,7 @@ def check_alpha(alpha: object) -> float:
     Raises
     ------
     ArgumentError
-        It is no finite number above 0.
+        It is not a finite number above 0.
     """
     scale = as_number(alpha)
     if not 0.0 < scale < math.inf:

@@ -1,4 +1,4 @@
-"""What the condensed tree says of points once clusters of it were taken: labels, probabilities, scores."""
+"""What follows for points once clusters of the condensed tree were taken: labels, probabilities, scores."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from epsjoin.vocabulary import NOISE
 
 
 def find_homes(tree: Condensed, taken: Bools) -> Ints:
-    """The cluster that was taken and that each point is in, -1 for none."""
+    """The cluster, among those that were taken, that each point is in; -1 for none."""
     home = np.where(taken, np.arange(len(taken)), NOISE)
     for cluster in range(1, len(taken)):  # parents come first
         if not taken[cluster]:
@@ -43,7 +43,7 @@ def find_deaths(tree: Condensed) -> Floats:
 
 
 def find_probabilities(tree: Condensed, home: Ints, death: Floats) -> Floats:
-    """The density at which a point falls out of its cluster, by the largest at which one falls out of it."""
+    """The density at which a point falls out of its cluster, divided by the largest at which one does."""
     probability = np.zeros(len(home))
     inside = np.flatnonzero(home >= 0)
     probability[inside] = strength(tree.at[inside], death[home[inside]])
@@ -58,7 +58,7 @@ def strength(density: Floats, death: Floats) -> Floats:
 
 
 def score_outliers(tree: Condensed) -> Floats:
-    """One less the density at which a point falls out, by the largest that is left in its cluster."""
+    """1 minus the density at which a point falls out, divided by the largest that is left in its cluster."""
     densest = np.zeros(len(tree.parent))
     np.maximum.at(densest, tree.cluster, tree.at)
     for cluster in range(len(densest) - 1, 0, -1):  # parents come first

@@ -1,4 +1,4 @@
-"""DBSCAN of pairs that a caller has, from whatever join they come and whatever was asked of them besides."""
+"""DBSCAN of pairs that a caller has, from whatever join they come and by whatever other conditions."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def dbscan_pairs(
 
     Notes
     -----
-    O(n + m) for pairs in the order in which joins return them; others are sorted first. Batches are let go
-    one after the other; that no pair is in two of them is not checked. The memory is that of
+    O(n + m) for pairs in the order in which joins return them; others are sorted first. Batches are released
+    one after the other; it is not checked that no pair is in two of them. The memory is that of
     :func:`epsjoin.dbscan`.
 
     Examples

@@ -1,4 +1,4 @@
-"""All points in one place, in few bytes each: what was found in parts of the pairs, put together.
+"""All points in one place, in few bytes each: the results of all parts of the pairs, put together.
 
 A point's *position* is its place among all ids in ascending order. Positions of 32 bits stand for ids, and
 their order is that of the ids: the smallest position of a cluster is that of its smallest id.
@@ -69,7 +69,7 @@ class AllPoints:
         find_nearest_cores(nearest, self.is_core, self.home, self.distance)
 
     def find_homes(self) -> Ints32:
-        """The position that names each point's cluster, ``NOISE`` for noise; nothing can be added then."""
+        """The position that names each point's cluster, ``NOISE`` for noise; then nothing can be added."""
         self.distance = np.empty(0)
         find_homes(self.home, self.is_core)
         return self.home
@@ -121,7 +121,7 @@ def positions_of(ids: Ints, wanted: Ints) -> Ints:
     Parameters
     ----------
     ids : (n,) int64, ascending, all ids.
-    wanted : (m,) int64; where they rise, each search begins where the one before it ended.
+    wanted : (m,) int64; if they rise, each search begins where the one before it ended.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""New points into the clusters that are there: nothing of the clusters changes."""
+"""Assigns new points to existing clusters, which do not change."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def predict_clusters(
     Raises
     ------
     ArgumentError
-        As :func:`epsjoin.join`; or the clusters are none, or not those of as many points.
+        As :func:`epsjoin.join`; or the clusters are invalid, or not those of this many points.
 
     See Also
     --------
-    dbscan : all points anew, of which new ones may become core points and unite clusters.
+    dbscan : clusters all points anew, so that new ones may become core points and unite clusters.
     update_clusters : clusters kept up to date on stored pairs.
 
     Notes
@@ -76,7 +76,7 @@ def predict_clusters(
     home, distance = np.full(n + m, NOISE), np.full(n + m, np.inf)
     for pairs in iter_join(asked, core, eps, metric, weights=weights, n_jobs=n_jobs, progress=progress):
         find_nearest_cores(EndPairs(pairs.left + n, pairs.right, pairs.distance), is_core, home, distance)
-    labels = np.append(clusters.labels[clusters.is_core], NOISE)  # the last one is nobody's
+    labels = np.append(clusters.labels[clusters.is_core], NOISE)  # the last: for points without a partner
     return np.asarray(labels[home[n:]], np.int64)
 
 

@@ -1,4 +1,4 @@
-"""New points into the clusters that HDBSCAN has found: nothing of the clusters changes."""
+"""Assigns new points to the clusters that HDBSCAN has found, which do not change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from epsjoin.local.sweep.sweeping import check_n_jobs
 from epsjoin.vocabulary import NOISE
 
 _MORE = 4
-"""How many times more neighbours are looked at where the lightest edge may lead to one farther away."""
+"""The factor by which more neighbours are looked at if the lightest edge may lead to one farther away."""
 _AT_ONCE = 1 << 22
 """Number of neighbours that are looked at together."""
 
@@ -68,24 +68,24 @@ def predict_hdbscan(
     ------
     ArgumentError
         An argument has a wrong type, shape or value; a coordinate is NaN or infinite; the metric is not
-        defined for a point; the clusters are none, or not those of as many points.
+        defined for a point; the clusters are invalid, or not those of this many points.
 
     See Also
     --------
-    hdbscan : all points anew, of which new ones may make or unite clusters.
+    hdbscan : clusters all points anew, so that new ones may make or unite clusters.
     predict_clusters : the same for DBSCAN.
 
     Notes
     -----
-    A new point hangs on the spanning tree by its lightest edge, which leads to the point with the smallest
-    mutual reachability; of several to the nearest one, and of these to that with the smallest row. Its core
-    distance counts itself and the points that were clustered, whose own core distances stay. It belongs to
-    the cluster of that point if the edge is lighter than what split the cluster off: then cutting the tree
-    there would leave the two together. Each new point is looked at by itself.
+    A new point is attached to the spanning tree by its lightest edge, which leads to the point with the
+    smallest mutual reachability; of several to the nearest, and of these to the one with the smallest row.
+    Its core distance counts itself and the points that were clustered, whose own core distances stay. It
+    belongs to the cluster of that point if the edge is lighter than what split the cluster off: then cutting
+    the tree there would leave the two together. Each new point is looked at by itself.
 
-    It is a search for the ``2 min_samples`` nearest of each new point, and for more where a farther point may
-    have a lighter edge. A point that was clustered need not get its own label again, as it counts itself
-    twice in its core distance.
+    The cost is a search for the ``2 min_samples`` nearest of each new point, and for more where a farther
+    point may have a lighter edge. A point that was clustered need not get its own label again, since it
+    counts twice in its core distance.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def predict_hdbscan(
     if not isinstance(clusters, Hdbscan):
         raise ArgumentError(f"clusters must be what hdbscan returns, not {type(clusters).__name__}")
     asked, known = check_new_points(new_points, points, len(clusters.labels))
-    most = len(known) or math.inf  # of no points hdbscan takes any number, too
+    most = len(known) or math.inf  # with no points hdbscan takes any number, too
     samples, scale = check_count("min_samples", min_samples, most=most), check_alpha(alpha)
     check_n_jobs(n_jobs)
     chosen = get_metric(metric)

@@ -1,8 +1,8 @@
 """Which clusters of a condensed tree are taken: those that last longest, or its leaves; none below an eps.
 
 The rules are those of scikit-learn's HDBSCAN, special cases included. Departure: a cluster that was split off
-at exactly the eps is taken for those below it, too, as it is where it was chosen itself. There it is passed
-by, so that the one above may be taken beside another of its parts.
+at exactly the eps is taken also in place of those below it, just as if it had been chosen itself.
+scikit-learn passes it by, so that the cluster above may be taken beside another of its parts.
 
 References
 ----------
@@ -82,7 +82,7 @@ def _stabilities(tree: Condensed) -> Floats:
 
 
 def _not_below(tree: Condensed, taken: Bools, how: Selection) -> Bools:
-    """Replace clusters that were split off below eps by the first above that was not, or by the topmost."""
+    """Replace clusters that were split off below eps by the next above that was not, or by the topmost."""
     chosen = np.zeros(len(taken), np.bool_)
     for cluster in np.flatnonzero(taken):
         at = int(cluster)
@@ -104,9 +104,9 @@ def _topmost(tree: Condensed, cluster: int) -> int:
 
 
 def density_of_single_cluster(tree: Condensed, eps: float) -> float:
-    """The density at which points belong to the first cluster where it is the only one: that of eps.
+    """The density from which on points belong to the first cluster if it is the only one: that of eps.
 
-    Without an eps, as dense as the densest that falls out of it, or as where it splits.
+    Without an eps it is the largest density at which a point falls out of it, or at which it splits.
     """
     if eps > 0.0:
         return 1.0 / eps

@@ -1,7 +1,7 @@
 """The minimum spanning tree under mutual reachability: by a tree of boxes, or by the distances of all pairs.
 
-Kernels search for some time each, and return numbers alone, so that an interrupt from the keyboard is seen
-between two calls.
+Each call of a kernel searches only for some time, and returns only numbers, so that an interrupt from the
+keyboard is noticed between two calls.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ Edges = tuple[Ints, Ints, Floats]
 """Rows, the smaller one first, and weights, in no order."""
 
 _AT_ONCE = 1 << 24
-"""Number of coordinates that are compared by one call of a kernel, about."""
+"""Approximate number of coordinates that one call of a kernel compares."""
 
 _FEW_ROWS, _FEW_WIDE_ROWS, _WIDE = 512, 2048, 16
-"""Number of rows up to which all pairs are compared at once, and that of rows of many dimensions, so many."""
+"""Number of rows up to which all pairs are compared at once; the same from ``_WIDE`` dimensions on."""
 _MAX_COMPARED = 1 / 4
 """Fraction of n² comparisons after which a tree of boxes is given up: half of all pairs."""
 
@@ -113,7 +113,7 @@ def _append_equal(edges: Edges, core: Floats, equal: EqualRows) -> Edges:
 
 
 def _span(points: Floats, core: Floats, alpha: float, metric: Metric) -> Edges:
-    """Find the edges by a tree of boxes, or where that tells little apart by the distances of all pairs."""
+    """Find the edges by a tree of boxes, or, if that tells little apart, by the distances of all pairs."""
     (n, d), decision, points = points.shape, metric.decision(math.inf), read_only(points)
     may_be_dense = decision.metric in BY_AXIS
     if not (may_be_dense and n <= (_FEW_WIDE_ROWS if d >= _WIDE else _FEW_ROWS)):
@@ -128,7 +128,7 @@ def _span(points: Floats, core: Floats, alpha: float, metric: Metric) -> Edges:
 def span_by_boxes(
     points: Floats, core: Floats, alpha: float, metric: Metric, tree: BoxTree, most: float
 ) -> Edges | None:
-    """Find the edges by a tree of boxes; None where more than ``most`` pairs of points were compared.
+    """Find the edges by a tree of boxes; None if more than ``most`` pairs of points were compared.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def span_by_boxes(
 
 
 def _plant(tree: BoxTree, core: Floats) -> Forest:
-    """Each point by itself."""
+    """A forest in which each point is a tree of its own."""
     n, n_nodes = len(core), len(tree.low)
     least_core = np.full(n_nodes, np.inf)
     least_cores(tree, core, least_core)

@@ -1,16 +1,16 @@
 """The clusters of points that changed a little, from their clusters before.
 
-What changes clusters are pairs that are there no more, new pairs, and points that are core no more or newly
-core. A cluster is *hurt* if one of its core points is core no more, or if a pair of two of its core points is
-there no more. The clusters now are the components of
+Clusters change by pairs that have gone, by new pairs, and by points that are no longer core or newly core. A
+cluster is *hurt* if one of its core points is no longer core, or if a pair of two of its core points has
+gone. The clusters now are the components of
 
 1. the core points of each cluster that is not hurt, as one,
 2. pairs that were there before, of two core points, in a hurt cluster or with an end that is newly core,
 3. new pairs of two core points.
 
-*Exact.* Pairs of core points connect no more than these: one that was there before, and is not in 2, has ends
-that both were core before. So it lies in one cluster, which is not hurt, and 1 connects its ends. And 1
-connects no more than pairs of now do: a cluster that is not hurt still has all its core points, and all pairs
+*Exact.* Pairs of core points connect nothing else: the ends of a pair that was there before and is not in 2
+were both core before. So it lies in one cluster, which is not hurt, and 1 connects its ends. And 1 connects
+nothing that the present pairs do not: a cluster that is not hurt still has all its core points, and all pairs
 of two of them.
 
 A *border* point of a cluster that is not hurt stays in it, unless one of its pairs is new, gone or of another
@@ -79,20 +79,20 @@ def update_clusters(
     Raises
     ------
     ArgumentError
-        Ids do not ascend; the clusters are none, not one row per id, or not of these pairs and this min_pts;
-        pairs are not sorted, or name an id that is none of theirs.
+        Ids do not ascend; the clusters are invalid, not one row per id, or not those of these pairs and this
+        min_pts; pairs are not sorted, or name an id that is not given.
 
     See Also
     --------
     update_join : the pairs now from those before.
     dbscan : the clusters from the points alone.
-    match_clusters : which of the clusters before a cluster is.
+    match_clusters : which earlier cluster a cluster continues.
 
     Notes
     -----
     O(n + m + pairs): all pairs are read to see what differs; few are looked at after that, unless large
-    clusters are hurt. The components of all pairs take less time, so that this is not for speed: it tells
-    which clusters a change has hurt, and is a second opinion.
+    clusters are hurt. Computing the components of all pairs takes less time, so this function is not for
+    speed: it tells which clusters a change has hurt, and is a second opinion.
 
     Examples
     --------
@@ -158,8 +158,8 @@ class _Compared(NamedTuple):
     ----------
     left, right : rows now of the ends of the pairs now.
     change : of each, see :func:`epsjoin.kernels.cluster.update.compare_pairs`.
-    dropped : left and right rows before of the pairs that are there no more.
-    was, stays : the row before of each point now, and the row now of each point before; -1 for none.
+    dropped : left and right rows before of the pairs that have gone. was, stays : the row before of each
+        point now, and the row now of each point before; -1 for none.
     bereft : rows now of the ends of dropped pairs, as often as each lost one.
     """
 

@@ -1,7 +1,7 @@
 """What happened to the clusters between two runs, once those of both have names.
 
-A *piece* is what a cluster leaves to another one than its heir: a tenth of what is left, and 2 records at
-least.
+A *piece* is what a cluster leaves to another cluster than its heir: at least a tenth of its remaining
+records, and at least 2 records.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from epsjoin.local.compare.names import Names
 from epsjoin.vocabulary import NOISE
 
 MIN_PIECE, MAX_PIECES = 2, 10
-"""Minimum number of records of a piece, or by which a cluster has grown or shrunk; maximum number of such
-parts of it, a tenth each."""
+"""Minimum number of records of a piece, or by which a cluster has grown or shrunk; and the inverse of the
+minimum fraction, a tenth."""
 
 
 class Events(NamedTuple):

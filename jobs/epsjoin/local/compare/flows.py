@@ -15,7 +15,7 @@ from epsjoin.vocabulary import NOISE
 class Flows(NamedTuple):
     """Numbers of records by where they were in one run and where they are in the next.
 
-    Ordered by the clusters before, then by those now; what was or is not there comes last.
+    Ordered by the clusters before, then by those now; records that were or are not there come last.
 
     Parameters
     ----------

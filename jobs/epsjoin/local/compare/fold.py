@@ -2,10 +2,10 @@
 
 A cluster's id is a record of its own and changes with it. A name stays:
 
-1. What is left of a cluster are its records that still exist. A cluster of the next run is its *heir* if it
-   has more than half of them, so a cluster has one heir at most, and no threshold needs tuning.
-2. A cluster bears the name of the cluster whose heir it is; of several, of the one that gave most records,
-   then of the older name, then of the smaller.
+1. Of a cluster, only the records that still exist count. A cluster of the next run is its *heir* if it has
+   more than half of them, so a cluster has one heir at most, and no threshold needs tuning.
+2. A cluster has the name of the cluster whose heir it is; of several, that of the cluster that gave most
+   records, then the older name, then the smaller.
 3. A cluster that is nobody's heir gets a new name: the smallest id of its core points that was never a name;
    if all were, the first of -2, -3, ... that was not. A name that has ended never comes back.
 
@@ -37,7 +37,7 @@ def name_run(
 
     Parameters
     ----------
-    before : what the run before left.
+    before : the names of the run before.
     flows : from that run to this one; to the first run all records come anew.
     number : the run's number, 0 for the first, which has no events.
     smallest_core : (k,) int64, the smallest id of the core points of each of this run's clusters, by label.
@@ -104,9 +104,9 @@ def _name_newcomers(
     smallest_core: Ints,
     find_cores: Callable[[Ints], Cores],
 ) -> frozenset[int]:
-    """Fill in the new names, by rising label; return all names until now."""
+    """Fill in the new names, by rising label; return all names so far."""
     used = set(ever)
-    # below noise there may be a name that another newcomer has just got
+    # a name below that of noise may just have gone to another newcomer
     asked = [y for y in newcomers.tolist() if smallest_core[y] < NOISE or int(smallest_core[y]) in ever]
     cores = find_cores(labels[asked]) if asked else None
     below = count(NOISE - 1, -1)  # one for all: a name that was used, or is given now, is tried no more

@@ -67,11 +67,11 @@ def match_clusters(before: Labelled, now: Labelled) -> Matched:
 
     Notes
     -----
-    What is left of a cluster are its records that still exist. It goes on in the cluster that has more than
-    half of them, its heir, which takes its name; of several that have one heir, that which gave most records
-    hands its name on (then the older name, then the smaller), and the others have *merged* into it. A new
-    cluster is named by the smallest id of its core points that was never a name. A *piece* is a tenth of what
-    is left, and 2 records at least, in another cluster than the heir.
+    Of a cluster, only the records that still exist count. The cluster that has more than half of them is its
+    heir and takes its name. If several clusters have the same heir, the one that gave most records hands its
+    name on (then the one with the older name, then with the smaller), and the others have *merged* into it. A
+    new cluster is named by the smallest id of its core points that was never a name. A *piece* is at least a
+    tenth of the remaining records, and at least 2, in another cluster than the heir.
 
     ========== ==========================================================================================
     event      when
@@ -114,8 +114,8 @@ def name_clusters(runs: Iterable[Labelled]) -> list[Matched]:
     Returns
     -------
     list[Matched]
-        Names, flows and events of each. To the first one all records come anew, its clusters are named by the
-        smallest id of their core points, and nothing happens to them. A name that has ended never comes back.
+        Names, flows and events of each. For the first one all records are new, its clusters are named by the
+        smallest id of their core points, and there are no events. A name that has ended never comes back.
 
     Raises
     ------

@@ -55,7 +55,7 @@ def take(values: Ints, places: Ints) -> Ints:
 
 
 def first_of(links: Links, old: Names, n: int) -> Ints:
-    """Find for each of n clusters the one before that gave most; of equals the older name, then the smaller.
+    """Find for each of n clusters the earlier one that gave most; of equals the older name, then the smaller.
 
     Returns (n,) places of clusters before, -1 where none gave anything.
     """

@@ -1,4 +1,4 @@
-"""The names that clusters keep from run to run, and what the next run's names go on from."""
+"""The names that clusters keep from run to run, and what is needed to name the clusters of the next run."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Names(NamedTuple):
 
 
 class Named(NamedTuple):
-    """What names go on from: those of the last run, and all that ever were.
+    """What is needed to name the next run: the names of the last run, and all names there ever were.
 
     Parameters
     ----------
-    names : of the last run; its flows tell the rest of what the next run needs.
+    names : of the last run; the flows to the next run say the rest.
     ever : all names until now.
     """
 
@@ -64,7 +64,7 @@ class Cores(NamedTuple):
     Parameters
     ----------
     labels : (k,) int64, rising, the clusters that have core points.
-    begins : (k + 1,) int64, where the ids of each begin, and the end of the last.
+    begins : (k + 1,) int64, where the ids of each begin, and where the last ones end.
     ids : ids of core points, those of a cluster rising.
     """
 

@@ -14,7 +14,7 @@ from epsjoin.errors import EpsjoinError
 from epsjoin.local.differ.entries import ENTRY, Entries, cast, entry_type
 
 BLOCK_BYTES = 16 << 10
-"""Length of a block where nobody says another; it is the paper's."""
+"""Default length of a block, that of the paper."""
 
 
 class Disk:
@@ -95,7 +95,7 @@ class File:
     def append(self, entries: Entries) -> None:
         """Write entries at its end."""
         try:
-            with self._path.open("ab") as file:  # of tofile, an error would not say that the disk is full
+            with self._path.open("ab") as file:  # an error of tofile would not say that the disk is full
                 file.write(np.ascontiguousarray(cast(entries, self.dtype)).view(np.uint8).data)
         except OSError as error:
             raise EpsjoinError(

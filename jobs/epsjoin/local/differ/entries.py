@@ -75,7 +75,7 @@ class Difference(NamedTuple):
 
     Parameters
     ----------
-    same, updated : (n, 2) int64 each: places in the old file and in the new, by those in the new.
+    same, updated : (n, 2) int64 each: places in the old file and in the new one, in the order of the new one.
     deleted, inserted : places of the rows without a partner, rising.
     """
 
@@ -102,7 +102,7 @@ def match(old: Entries, new: Entries) -> tuple[Matched, Bools, Bools]:
 
 
 def settle(n_old: int, n_new: int, matches: Iterable[Matched]) -> Difference:
-    """Put matches together: rows that nobody matched were deleted, or inserted."""
+    """Put matches together: rows without a match were deleted, or inserted."""
     found = [Matched(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, bool)), *matches]
     old, new, is_same = (np.concatenate(part) for part in zip(*found, strict=True))
     partners, are_same = np.full(n_new, -1), np.zeros(n_new, bool)

@@ -37,7 +37,7 @@ KEPT = {
 """Methods that prepare the old file: by sorting, or by hash, each with compressed rows in two ways."""
 
 METHODS = ("auto", *KEPT, "window")
-"""All names; ``auto`` is a window, then hash for the rest."""
+"""All names; ``auto`` is a window, then hashing for the rest."""
 
 
 def differ(

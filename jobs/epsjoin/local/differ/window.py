@@ -1,8 +1,8 @@
 """Differential by a window that slides over both files, as algorithm 4.1 of the paper has it.
 
-Both files are read in step. Rows without a partner wait in two buffers; whoever waits longest is pushed out
-when a buffer is full, and is then taken for deleted or inserted, though the partner may still come. So the
-result holds useless pairs of a delete and an insert where the order differs by more than a buffer.
+Both files are read in step. Rows without a partner wait in two buffers; if a buffer is full, the row that has
+waited longest is pushed out and taken for deleted or inserted, though its partner may still come. So the
+result has useless pairs of a delete and an insert where the order differs by more than a buffer.
 
 References
 ----------

@@ -1,8 +1,8 @@
 """The default: a window over both files, and a hash join of what it pushes out; exact whatever the order is.
 
-Where the order of the files is kept, both are read once and hardly a row waits. Who is pushed out of the
-window is not taken for a change but held back as an entry of 40 bytes, and matched in the end: in memory, or
-where that is too small in buckets, as PHC2 does.
+If the order of the files is kept, both are read once and hardly a row waits. A row that is pushed out of the
+window is not taken for a change but held back as an entry of 40 bytes, and matched at the end: in memory, or
+if that is too small in buckets, as by PHC2.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from epsjoin.local.differ.entries import ENTRY, Entries, Matched, match
 from epsjoin.local.differ.partitioned_hash import Buckets
 
 MIN_ROWS = 1 << 14
-"""Number of rows that are read from each file at a time, or one where fewer may wait."""
+"""Minimum number of rows that are read from each file at a time; one if fewer rows may wait."""
 
 
 class _Side:
-    """One of the two files: what of it waits, and what was held back."""
+    """One of the two files: its rows that wait, and those that were held back."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
@@ -29,7 +29,7 @@ class _Side:
         self.waiting = np.empty(0, ENTRY)
 
     def push_out(self, places: int) -> None:
-        """Hold back those that wait longest, so that ``places`` wait at most."""
+        """Hold back the rows that wait longest, so that at most ``places`` wait."""
         n = max(0, len(self.waiting) - places)
         if not n:
             return
@@ -79,11 +79,11 @@ class Window:
 
     @property
     def step_rows(self) -> int:
-        """The number of rows that one should bring of each file at a time: as many as wait, at least."""
+        """The number of rows of each file to bring at a time: at least as many as wait."""
         return max(min(MIN_ROWS, self._places), *(len(side.waiting) for side in self._sides))
 
     def meet(self, *fresh: Entries) -> Matched:
-        """Let rows of the old file and of the new one wait, match them, and push out who waits longest."""
+        """Let rows of the old and of the new file wait, match them, and push out those that wait longest."""
         for side, part in zip(self._sides, fresh, strict=True):
             side.waiting = np.concatenate([side.waiting, part])
         matched, *are_left = match(*(side.waiting for side in self._sides))

@@ -26,7 +26,7 @@ _BATCH_NUMBERS = 1 << 21
 
 
 def border_weights(difference: Floats, sides: Floats) -> Floats:
-    """Compute weights that correct the border of a box: the larger a difference, the fewer places it has.
+    """Compute weights that correct for the border of a box: the larger a difference, the fewer places it has.
 
     Two points that differ by h are both in a box with sides L only if the first is in the box moved by -h,
     which is the fraction ``prod(1 - |h_i| / L_i)`` of the box. Weighted by the inverse, the pairs of uniform

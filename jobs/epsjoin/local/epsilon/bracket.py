@@ -18,7 +18,7 @@ _FACTOR, _MAX_FACTORS = 16.0, 20
 
 
 def bracket_eps(pairs_within: Callable[[float], float], target: float, guess: float) -> tuple[float, float]:
-    """Find two near eps, of which the first has at most ``target`` pairs and the second more, or as many.
+    """Find two close eps, of which the first has at most ``target`` pairs, and the second at least as many.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def bracket_eps(pairs_within: Callable[[float], float], target: float, guess: fl
     Returns
     -------
     tuple[float, float]
-        Equal where an eps has the target but for a thousandth; otherwise a ten-thousandth apart.
+        Equal if an eps has the target up to a thousandth; otherwise a ten-thousandth apart.
 
     Raises
     ------

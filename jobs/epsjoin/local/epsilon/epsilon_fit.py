@@ -47,11 +47,12 @@ class EpsilonFit:
     power_law : power law of the curve; corrected for the border where the points fill their bounding box.
     measured_law : power law of the curve as it is; equal to ``power_law`` where nothing was corrected.
     rows : (m,) int64, row numbers of the sample, in random order.
-    sample : (m, d) float64, the points of these rows; with weights, multiplied by what they are worth.
+    sample : (m, d) float64, the points of these rows; with weights, their coordinates are multiplied
+        accordingly.
     metric : the metric of the distances.
     max_k : largest k of the methods that have a k.
     right : the right table of a fit of two: then all pairs, neighbours and k-distances are those of the rows
-        above with rows of it. None: of one table with itself.
+        above with rows of it. None: a fit of one table with itself.
 
     Examples
     --------
@@ -121,7 +122,7 @@ class EpsilonFit:
         Parameters
         ----------
         eps : threshold in the metric's unit.
-        counted : what the sample's own pairs say about it.
+        counted : the expectation from the sample's own pairs.
         """
         if counted.suffices:
             return counted
@@ -210,7 +211,7 @@ class EpsilonFit:
 
     @property
     def _ends(self) -> int:
-        """Number of rows whose neighbours a pair counts for: both, or the left one."""
+        """For how many rows a pair counts as a neighbour: for both, or only for the left one."""
         return 2 if self.right is None else 1
 
     @property
@@ -229,7 +230,7 @@ class EpsilonFit:
                 f"{pairs:,.10g} pairs ({self._ends * pairs / self.n_rows:,.10g} neighbours) are too many: "
                 f"{self.n_rows:,}{of_right} points have {self._all_pairs:,}; choose fewer"
             )
-        # of next to no pairs of all rows the sample has fewer than a float64 can tell from 0
+        # for hardly any pairs of all rows, those of the sample are fewer than a float64 can tell from 0
         target = max(pairs / self._scale(), math.ulp(0.0)) - self.curve.equal_pairs
         if target <= 0:
             neighbours = self._ends * pairs / self.n_rows

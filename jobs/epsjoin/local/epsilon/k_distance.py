@@ -141,7 +141,7 @@ def quantile_of_all(
     fraction : above 0 and below 1.
     k : rank of the neighbours, 1 for the nearest.
     digits : number of significant digits; the quantile is rounded up to them.
-    seed : of the 1,000 points whose k-distances are measured, where there are more. They are those of
+    seed : draws the 1,000 points whose k-distances are measured, if there are more. They are those of
         :func:`epsjoin.fit_epsilon`.
 
     Raises
@@ -174,7 +174,7 @@ def find_knee(ascending: Floats, k: int) -> Knee:
     fraction = np.linspace(0.0, 1.0, ascending.size)
     with np.errstate(invalid="ignore"):
         height = (ascending - ascending[0]) / (ascending[-1] - ascending[0])
-    height[np.isinf(ascending)] = 1.0  # squares of distances beyond 1e150 are no float64
+    height[np.isinf(ascending)] = 1.0  # squares of distances beyond 1e150 do not fit into float64
     at = int(np.argmax(fraction - height))
     if ascending[at] == 0:
         raise ArgumentError(f"the {k}-distance at the knee is 0, of equal points; {BY_HAND}")
@@ -183,7 +183,7 @@ def find_knee(ascending: Floats, k: int) -> Knee:
 
 
 def round_up(distance: float, digits: int = TYPED_DIGITS) -> float:
-    """Round to so many significant digits; never down, so that the distance is within."""
+    """Round to a number of significant digits, never down, so that the distance is within eps."""
     rounded = float(f"{distance:.{digits}g}")
     if rounded < distance:
         exact = Decimal(distance)

@@ -27,7 +27,7 @@ from epsjoin.local.plan.expectation.held_pairs import HeldPairs
 class Expectation:
     """The pairs to expect of a set for any eps: the sample's own count, and the power law where it has few.
 
-    Whoever asks with the same points, rows and seed gets the same number.
+    The same points, rows and seed always give the same number.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class Expectation:
         """Refuse an eps for which more pairs are expected than allowed.
 
         In doubt, where ``max_pairs`` is within the interval of a count, the eps is accepted: a join counts
-        its pairs, too, and ends where they become too many. Where the power law alone speaks, its number
+        its pairs, too, and ends where they become too many. If there is only the power law, its number
         decides.
 
         Parameters
@@ -111,7 +111,7 @@ class Expectation:
         )
 
     def what_fits(self, max_pairs: float, eps: float, unit: str = "", *, is_each: bool = False) -> str:
-        """Say which is the largest eps that fits, or why none does; parameters as for the refusal."""
+        """Say which is the largest eps that fits, or why none does; parameters as for ``refuse_too_many``."""
         try:
             largest = in_unit(self.largest_eps(max_pairs, eps), unit)
             if is_each:
@@ -131,7 +131,7 @@ class Expectation:
         Raises
         ------
         ArgumentError
-            More pairs than that are of equal points.
+            Equal points alone make more pairs than that.
         """
         fitting, _ = bracket_eps(lambda each: self.at(each).pairs, max_pairs, eps)
         typed, step = float(f"{fitting:.6g}"), 1e-6

@@ -64,7 +64,7 @@ _PER_OCTAVE, _OCTAVES = 64, 64
 _LEADING = 44
 """Last bits of a double that say least; the others make 256 slots per octave, each with one edge at most."""
 _MANY = 1 << 13
-"""Number of distances from which on a table of the slots is worth its 0.2 ms."""
+"""Number of distances from which on a table of the slots saves more than the 0.2 ms that it takes."""
 
 
 class Curve(NamedTuple):
@@ -280,7 +280,7 @@ class _Slots:
         self._first = self._last = 0
 
     def bins_of(self, column: Floats) -> Ints:
-        """Return for each number how many edges are below it, but the last edge."""
+        """Return for each number how many edges are below it, not counting the last edge."""
         last = self.edges.size - 1
         # numbers that lose bits below the smallest normal one are further apart than their slots
         if column.size < _MANY or self.edges[1] < np.finfo(np.float64).tiny:
@@ -289,7 +289,7 @@ class _Slots:
             self._first, self._last = (int(each) >> _LEADING for each in self.edges[[1, -1]].view(np.int64))
             begins = (np.arange(self._first, self._last + 1) << _LEADING).view(np.float64)
             below = np.searchsorted(self.edges, begins)
-            self._below = np.append(0, below)  # of all that is below the first edge above 0, and of 0
+            self._below = np.append(0, below)  # for all that is below the first edge above 0, and for 0
         places = np.ascontiguousarray(column).view(np.int64) >> _LEADING
         places -= self._first - 1
         np.clip(places, 0, self._last - self._first + 1, out=places)

@@ -126,7 +126,7 @@ def choose_r_max_between(
 
 
 def _refuse_inexact(r_max: float, metric: Metric) -> None:
-    """Refuse distances that are no eps: of coordinates whose squares float64 does not hold."""
+    """Refuse distances that cannot be an eps, since float64 does not hold the squares of the coordinates."""
     try:
         metric.check_eps(r_max)
     except ArgumentError as error:

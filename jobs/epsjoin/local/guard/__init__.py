@@ -1,1 +1,1 @@
-"""The guard at the door: what a snapshot shows beside the one before it, and whether that is believable."""
+"""The guard: how a snapshot differs from the one before it, and whether that is believable."""

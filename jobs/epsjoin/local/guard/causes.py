@@ -1,4 +1,4 @@
-"""The one cause that would explain why most records moved: a unit, an origin, a sign, a swap of columns."""
+"""A single cause that would explain why most records moved: a unit, an origin, a sign, a swap of columns."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def find_causes(moved: Values) -> dict[str, Cause]:
 
     Returns
     -------
-    The coordinate, or the two, that most records tell of, by each of ``CAUSES``; nothing if too few records
-    have moved.
+    For each of ``CAUSES``, the coordinate, or the two, for which most records show it; nothing if too few
+    records have moved.
     """
     dimensions = max(1, len(moved.names))
     n = min(len(moved.now), max(MIN_MOVED, MAX_COMPARISONS // dimensions**2))
@@ -80,7 +80,7 @@ def _find_changes(moved: Values) -> dict[str, tuple[int, str]]:
 
 
 def _most_common(changes: Floats) -> tuple[int, float]:
-    """How many changes are about as large as the one that most are, and the middle of these."""
+    """How many changes are about equal to the most common one, and the middle of these."""
     finite = np.sort(changes[np.isfinite(changes)])
     if not finite.size:
         return 0, 1.0

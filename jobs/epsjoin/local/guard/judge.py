@@ -17,13 +17,13 @@ from epsjoin.local.guard.causes import CAUSES, MIN_MOVED, find_causes
 from epsjoin.local.guard.seen import Matched, Seen, Values
 
 HOLDING = ("keys", "swapped", "scale", "shift", "sign", "format", "left_out", "lost", "new", "moved")
-"""The checks that hold a snapshot, those first that say more about what has happened."""
+"""The checks that hold a snapshot; those that say more about what has happened come first."""
 
 CHECKS = (*HOLDING, "updated", "stale", "columns", "order")
 """All checks."""
 
 MIN_RECORDS = 10
-"""Minimum number of records that were lost, or came, or moved, at which a check looks at their fraction."""
+"""Minimum number of records that were lost, came or moved for a check to look at their fraction."""
 
 MAX_SAMPLE = 10_000
 """Maximum number of moved records, and of updated ones, whose values are looked at."""
@@ -32,7 +32,7 @@ WARN_LOST, WARN_FACTOR = 0.005, 3.0
 """The fraction of lost records, and how many times that of the runs before, above which the guard warns."""
 
 TINY_CHANGE, TINY_FRACTION = 1e-6, 0.9
-"""A change of a number below this part of its value is one of its format, if so many of all changes are."""
+"""A change below this fraction of a number's value is one of format, if this fraction of all changes are."""
 
 
 class Finding(NamedTuple):
@@ -44,7 +44,7 @@ class Finding(NamedTuple):
     observed : the number that was compared with the limit; ``None`` if there was nothing to compare.
     limit : ``None`` if there is none.
     verdict : ok, warned, held or accepted.
-    against : the run before, with which was compared; ``None``: there is none.
+    against : the run before, with which the snapshot was compared; ``None``: there is none.
     words : what was found, a sentence without its end.
     """
 
@@ -57,7 +57,7 @@ class Finding(NamedTuple):
 
 
 class _Raw(NamedTuple):
-    """A finding before it is judged: whether it counts as unusual is known, not what follows from it."""
+    """A finding before it is judged: it is known whether it is unusual, but not what follows from it."""
 
     observed: float | None
     words: str
@@ -70,7 +70,7 @@ def judge(seen: Seen, limits: Mapping[str, float | None], accept: Collection[str
     Parameters
     ----------
     limits : by the names of checks; ``None``: the check holds nothing.
-    accept : checks that may hold nothing this time.
+    accept : checks that must not hold the snapshot this time.
 
     Returns
     -------
@@ -135,7 +135,7 @@ def _exceeds(observed: float, limit: float | None) -> bool:
 
 
 def _usual_loss_exceeded(seen: Seen, observed: float | None) -> str:
-    """Say which usual loss a snapshot exceeds that loses no more than is allowed; empty if none."""
+    """Say which usual loss is exceeded by a snapshot that loses no more than is allowed; empty if none is."""
     if observed is None or seen.lost < MIN_RECORDS:
         return ""
     usual = max(WARN_LOST, WARN_FACTOR * seen.most_lost)

@@ -1,4 +1,4 @@
-"""What a snapshot shows beside the one before it: numbers and arrays, wherever they come from."""
+"""How a snapshot differs from the one before it: numbers and arrays, wherever they come from."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Matched:
     ----------
     kept : records in both.
     updated, moved : those of them with another value, with other coordinates.
-    taken_over : records, new or moved, that stand where another one stood, which is deleted or moved.
+    taken_over : new or moved records at the place of an earlier record that was deleted or has moved.
     distance : of their orders, see :func:`epsjoin.local.snapshots.order_distance`; ``None``: not known.
     """
 
@@ -46,7 +46,7 @@ class Values:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a snapshot shows beside the one before it.
+    """How a snapshot differs from the one before it.
 
     Parameters
     ----------
@@ -83,10 +83,10 @@ class Seen:
 
     @property
     def lost(self) -> int:
-        """Number of records that are gone; where they cannot be matched, at least so many."""
+        """Number of records that are gone; at least so many, if records cannot be matched."""
         return self.n_before - self.matched.kept if self.matched else max(0, self.n_before - self.n_now)
 
     @property
     def new(self) -> int:
-        """Number of records that came; where they cannot be matched, at least so many."""
+        """Number of records that came; at least so many, if records cannot be matched."""
         return self.n_now - self.matched.kept if self.matched else max(0, self.n_now - self.n_before)

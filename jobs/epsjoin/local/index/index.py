@@ -1,4 +1,4 @@
-"""An index of points: what joins and nearest neighbours need is made once and kept, in memory or a folder."""
+"""An index of points: what joins and nearest neighbours need, made once and kept in memory or in a folder."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from epsjoin.local.scale import WeightedMetric, check_weights, weigh_metric
 from epsjoin.local.sweep.pairs import Pairs, concatenate
 
 _MAX_ROWS_BY_LEAVES, _MAX_COLUMNS_BY_LEAVES = 3000, 3
-"""Numbers of rows and columns up to which pairs of leaves are compared; beyond, a sweep is sooner."""
+"""Numbers of rows and columns up to which pairs of leaves are compared; beyond, a sweep is faster."""
 
 _CHANGING = threading.Lock()
 """Held while rows are added to an index or removed; one for all, so that an index can be pickled."""
@@ -62,18 +62,18 @@ class Index:
 
     See Also
     --------
-    join, self_join : without an index; sooner for all pairs of large tables, and in threads.
+    join, self_join : without an index; faster for all pairs of large tables, and with threads.
 
     Notes
     -----
     Growing costs O(n log n); the index takes 16 bytes per coordinate, 8 per row, and for boxes a quarter of
     the embedded points' bytes at most. Its answers are those of :func:`epsjoin.join` and
-    :func:`epsjoin.knn_join`, bit for bit. Threads may ask, append and remove at once: an answer is that of
-    all rows which were there when somebody asked.
+    :func:`epsjoin.knn_join`, bit for bit. Threads may query, append and remove at once: an answer is that of
+    the rows that were there when it was asked for.
 
     Rows that are appended make a tree of their own. A tree that is not twice as large as the next one is
     grown anew together with it, so that there are at most log2(n) + 1 trees, and each row is grown into about
-    as many in its time (Bentley and Saxe, Decomposable searching problems I, J. Algorithms 1, 1980).
+    as many in the long run (Bentley and Saxe, Decomposable searching problems I, J. Algorithms 1, 1980).
 
     Where rows are removed, the others keep their numbers, and no number is given twice. Answers have these
     numbers, :attr:`rows` has those that are there.
@@ -106,7 +106,7 @@ class Index:
         self._add(values)
 
     def _search_by(self, metric: Metric) -> None:
-        """Set the metric that compares the rows: with weights, another one than ``metric``."""
+        """Set the metric that compares the rows; with weights it is not ``metric`` itself."""
         self._search = metric
         self._everything = metric.decision(math.inf)
         self._within: dict[float, Within] = {}
@@ -330,11 +330,11 @@ class Index:
 
         Notes
         -----
-        Killed at any moment, or without power, the folder has the old index or the new one: files are named
-        by their content, and one small file, replaced last, says which of them make the index. Trees that
-        have not changed since are not written again. One process at a time writes into a folder, for which
-        others wait, but not on Windows and on network drives without locks; the last one's index stays. All
-        may read meanwhile.
+        If the process is killed or the power fails at any moment, the folder has the old index or the new
+        one: files are named by their content, and one small file, replaced last, says which of them make the
+        index. Trees that have not changed since are not written again. One process at a time writes into a
+        folder, for which others wait, but not on Windows and on network drives without locks; the last one's
+        index stays. All may read meanwhile.
         """
         with _CHANGING:
             parts, end = self._parts, self._end
@@ -368,7 +368,7 @@ class Index:
         return read_only(values)
 
     def _check_eps(self, eps: float) -> Within:
-        """What is within this eps; the last one is kept, as a query rarely comes alone."""
+        """The decision for this eps; the last one is kept, since a query rarely comes alone."""
         threshold = self._search.check_eps(eps)
         asked = self._within.get(threshold)
         if asked is None:

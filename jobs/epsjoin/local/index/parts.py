@@ -56,7 +56,7 @@ class Piece(NamedTuple):
         return self.first + len(self.points) if self.rows is None else int(self.rows[-1]) + 1
 
     def without(self, removed: Ints) -> Piece | None:
-        """These points but for some, whose rows are ascending; None where no point is left."""
+        """These points without some, whose rows are ascending; None if no point is left."""
         rows = self.all_rows()
         is_kept = ~np.isin(rows, removed, assume_unique=True)
         return _piece(rows[is_kept], self.points[is_kept]) if is_kept.any() else None
@@ -94,7 +94,7 @@ class Part(NamedTuple):
 
     @classmethod
     def of(cls, piece: Piece, tree: BoxTree) -> Part:
-        """Make the part of points whose tree is there; names take memory unless they begin with 0."""
+        """Make the part from points and their tree; names take memory unless they begin with 0."""
         piece = piece._replace(points=read_only(piece.points))
         if piece.rows is not None:
             return cls(piece, tree, read_only(piece.rows[tree.order]))
@@ -152,14 +152,14 @@ class Part(NamedTuple):
         metric, everything : the metric, and its decision with an infinite eps.
         queries, embedded : (q, d) and (q, e) float64, read-only.
         lists : of the queries; modified.
-        own : (q,) int64, the row that a query must not find.
+        own : (q,) int64, the row that each query must not find.
         """
         of_lists = read_only(np.arange(len(queries)))
         search_tree(everything, metric.norm, self.tree, self.names, queries, embedded, own, of_lists, lists)
 
 
 def arrange(given: Sequence[Part | Piece], metric: Metric) -> list[Part]:
-    """Make parts of these, of which each is at least twice as large as the next; those that fit stay."""
+    """Make parts of these, each at least twice as large as the next; parts that fit already stay."""
     arranged: list[Part | Piece] = []
     for each in given:
         while arranged and len(arranged[-1].points) < 2 * len(each.points):
@@ -173,7 +173,7 @@ def _piece_of(each: Part | Piece) -> Piece:
 
 
 def take_out(parts: list[Part], removed: Ints) -> list[Part | Piece]:
-    """Take rows, ascending, out of parts: those that had one are pieces then, and the empty ones are gone."""
+    """Take rows, ascending, out of parts: parts that had one become pieces, and empty ones are dropped."""
     left: list[Part | Piece] = []
     for part in parts:
         mine = removed[
@@ -210,7 +210,7 @@ def sort_pairs(n: int, batches: list[Pairs]) -> Pairs:
 
 
 def _in_batches(find: Callable[[int, Room], tuple[int, int]], end: int, least: int = 0) -> Iterator[Pairs]:
-    """Call a kernel until it is done; where nothing fits, with more room."""
+    """Call a kernel until it is done; if nothing fits, with more room."""
     size, begin = max(_ROOM, least), 0
     while begin < end:
         room = Room(np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size))

@@ -1,7 +1,7 @@
 """An index in a folder: arrays in files that are named by their content, and one file that names them.
 
 A new index is written beside the old one. Only when all its arrays are safe on disk, the file ``index.json``
-is replaced, which either happens or does not. Then the arrays that nobody names any more are removed.
+is replaced, which either happens or does not. Then the arrays that it no longer names are removed.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from epsjoin.local.neighbours.tree import count_leaves
 from epsjoin.local.scale import Scale
 
 FORMAT, _PLAIN_FORMAT = 2, 1
-"""Version of the folder's layout; of an index without weights, of which no row was removed: older versions of
-epsjoin read it, too."""
+"""Version of the folder's layout; that of an index without weights and without removed rows, which older
+versions of epsjoin read, too."""
 _HEADER, _LOCK = "index.json", "index.lock"
 _ARRAYS = ("points", "order", "places", "low", "high")
 _OURS = re.compile(r"[0-9a-f]{32}\.npy|[0-9a-f]{32}\.npy\.new|index\.json\.new")
@@ -43,7 +43,7 @@ class Saved(NamedTuple):
     ----------
     metric : without weights.
     n_columns : number of columns.
-    parts : points with their rows, and their tree; None if it is of other kernels.
+    parts : points with their rows, and their tree; None instead of a tree that other kernels wrote.
     scale : of the weights; None without.
     end : the number that the next row gets.
     """
@@ -205,7 +205,7 @@ def _is_mapped_from(array: NDArray[Any], path: Path) -> bool:
 
 
 def _holds(path: Path, digest: str) -> bool:
-    """Whether a file has the content that its name says; one that was damaged is to be written again."""
+    """Whether a file has the content that its name says; a damaged file is to be written again."""
     try:
         return _digest(np.asarray(np.load(path, mmap_mode="r"))) == digest
     except Exception:  # noqa: BLE001  # NumPy reads a header as Python, and raises what that raises
@@ -214,7 +214,7 @@ def _holds(path: Path, digest: str) -> bool:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Write a file beside this one, and put it in its place when it is safe on disk."""
+    """Write a new file beside this one, and put it in its place when it is safe on disk."""
     new = path.with_name(f"{path.name}.new")
     with new.open("wb") as file:
         yield file
