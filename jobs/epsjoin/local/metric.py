@@ -47,8 +47,8 @@ _PLACE_ROUNDING = 3.0 * 2.0**-50
 """Slack of the difference of two coordinates of places on the unit sphere, relative to one of them.
 
 Each is a product of two sines or cosines, which rounds by 2.5 * 2**-52 at most. And where longitudes are full
-turns apart, up to 4 pi, the formula rounds their difference by 2**-50, times the cosine of the latitude: that
-is how long the first two coordinates are.
+turns apart, up to 4 pi, the formula rounds their difference by 2**-50, times the cosine of the latitude,
+which is the length of the first two coordinates.
 """
 
 _COSINE_SLACK, _MAX_COSINE_DIMENSIONS = 1e-9, 1 << 20
@@ -70,7 +70,7 @@ class Metric:
     Raises
     ------
     ArgumentError
-        The name is none, or p is no exponent of this metric.
+        The name is unknown, or p is not an exponent of this metric.
 
     Examples
     --------
@@ -82,7 +82,7 @@ class Metric:
     p: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what the kernels do not know: an alias, too, which :func:`get_metric` takes."""
+        """Refuse what the kernels do not know; also aliases, which only :func:`get_metric` takes."""
         if not isinstance(self.name, str) or self.name not in METRICS:
             raise ArgumentError(f"unknown metric {self.name!r}; known are {', '.join(METRICS)}")
         power = as_number(self.p)
@@ -263,26 +263,27 @@ class Metric:
         return float(axis_difference(eps))
 
     def embedded_bound(self, eps: float) -> float:
-        """Return what differences of embedded coordinates within eps come to at most, by the norm.
+        """Return the largest norm of the differences of embedded coordinates of two points within eps.
 
-        That of squares is a square, with a slack for the rounding of the sum.
+        For sums of squares it is a square, with a slack for the rounding of the sum.
         """
         near = self.embedded_eps(eps)
         return near * near * (1.0 + _SQUARES_SLACK) + _MIN_SQUARE if self.norm == SQUARES else near
 
     def slack(self, largest: Floats) -> Floats | None:
-        """Bound how much too far apart embedded coordinates of two points seem to be, where no eps says it.
+        """Bound by how much embedded coordinates of two points may seem too far apart, where there is no eps.
 
         Parameters
         ----------
         largest : (..., dimensions(d)) float64, the largest absolute embedded coordinates of one of the
-            points. Of the other one they may be any: where they are larger, so is the difference, and its
-            rounding is relative.
+            points. Those of the other point may have any size: if they are larger, so is the difference, and
+            its rounding is relative.
 
         Returns
         -------
-        float64 of the same shape. None: their rounding is relative to the distance, as of points that are not
-        embedded, or searches allow for it, as for that of the cosine, whose formula rounds by more.
+        float64 of the same shape. None: no slack is needed, because their rounding is relative to the
+        distance (points that are not embedded), or because searches allow for it anyway (cosine, whose
+        formula rounds by more).
         """
         if self.name not in _TURNS:
             return None
@@ -338,7 +339,7 @@ def get_metric(name: str | Metric, p: float | None = None) -> Metric:
             raise ArgumentError(f"p belongs to the name of a metric, not to {name}")
         return name
     name = ALIASES.get(name, name) if isinstance(name, str) else name
-    if isinstance(name, str) and name == "minkowski":  # weights in its place are compared item by item
+    if isinstance(name, str) and name == "minkowski":  # an array of weights would be compared item by item
         power = as_number(p)
         if not 1.0 <= power < math.inf:
             give = "give get_metric('minkowski', p=3) as the metric"

@@ -46,7 +46,7 @@ class ArrayJoin(NamedTuple):
     Parameters
     ----------
     points : (n, d) float64, as they came; of two tables, the left table's points and then the right table's.
-    ids : (n,) int64, of one table the ids that pairs consist of; None: the row numbers of each table.
+    ids : (n,) int64, for one table the ids that pairs consist of; None: the row numbers of each table.
     n_left : number of rows of the left table, or of the only one.
     is_one : whether there is one table.
     metric : the metric of the distances, with the weights and with an eps per dimension.
@@ -54,7 +54,7 @@ class ArrayJoin(NamedTuple):
     cuts : how to split the join into parts; None for one part.
     options : all other options.
     projection : coordinates of the sweep of one part, where they have been chosen.
-    few_rows : all pairs in one call, where it has been found that rows are few.
+    few_rows : the join of all pairs in one call, if it is known that there are few rows.
     """
 
     points: Floats
@@ -149,8 +149,9 @@ class ArrayJoin(NamedTuple):
 
         Notes
         -----
-        Few rows are joined in one call (:mod:`epsjoin.kernels.sweep.few_rows`). In few dimensions, Euclid's
-        distance is swept row by row (:mod:`epsjoin.kernels.sweep.row_sweep`), which makes no batches.
+        Few rows are joined in one call (:mod:`epsjoin.kernels.sweep.few_rows`). In few dimensions, joins by
+        Euclidean distance are swept row by row (:mod:`epsjoin.kernels.sweep.row_sweep`), which makes no
+        batches.
         """
         few_rows = self.find_few_rows()
         if few_rows is not None:
@@ -166,7 +167,7 @@ class ArrayJoin(NamedTuple):
             return collect(self._replace(options=sorted_later).batches(name), n_rows, n_jobs=n_jobs)
         if not is_row_by_row(self.metric, self.points.shape[1], n):
             with Progress(self.options.progress, name) as progress:
-                dtype = row_type(max(n_rows))  # what a window has is let go before pairs are sorted
+                dtype = row_type(max(n_rows))  # the window's memory is freed before pairs are sorted
                 options = sorted_later.for_sweep()
                 blocks = window_blocks(*self._window(), dtype, options, progress.show, self._check_limit)
             return Pairs(*sort_blocks(blocks, n_rows, n_jobs=n_jobs))
@@ -181,7 +182,7 @@ class ArrayJoin(NamedTuple):
             return RowSweep(*of, progress.show, self._check_limit).pairs()
 
     def find_few_rows(self) -> FewRows | None:
-        """The join of all pairs in one call, where rows are few and no cuts are given."""
+        """The join of all pairs in one call; None if there are many rows, or cuts are given."""
         if self.few_rows is not None or self.cuts is not None:
             return self.few_rows
         return FewRows.of(self.points, self.n_left, self.is_one, self.eps, self.metric)
@@ -258,7 +259,7 @@ def limited(
 
     Parameters
     ----------
-    parts : the batches; closed at the end.
+    parts : the batches; the generator is closed at the end.
     options : of the join; eps : its threshold, and ``expect`` estimates its pairs, for the message.
     """
     found = 0

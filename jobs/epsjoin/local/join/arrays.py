@@ -77,9 +77,9 @@ def self_join(
         maximum) are multiplied; 1 by default. A term is a power of a difference: ``w_i (x_i - y_i)²`` for
         euclidean, ``w_i |x_i - y_i|`` for manhattan and chebyshev, ``w_i |x_i - y_i|^p`` for minkowski.
     ids : (n,) integers that the pairs consist of; the row numbers by default. They should be distinct, which
-        is not checked: rows that have one id are joined as any others, and their pairs do not tell them apart
-        (of two of them, ``left == right``). For ids of another type, such as names, keep the row numbers:
-        ``names[pairs.left]``.
+        is not checked: rows with the same id are joined like any others, and their pairs do not tell them
+        apart (in a pair of two such rows, ``left == right``). For ids of another type, such as names, keep
+        the row numbers: ``names[pairs.left]``.
     n_jobs : number of threads, 1 by default; -1 is one per processor. The result is the same for any number.
     max_pairs : maximum number of pairs in the result; by default there is no limit.
     cuts : how to split the join into parts; by default it is not split. The result does not depend on it.
@@ -120,17 +120,16 @@ def self_join(
     the coordinates as they came.
 
     From 12 dimensions on, euclidean and cosine, without weights and cuts, go through products of blocks of
-    rows where the planner expects that to cost less (:mod:`epsjoin.local.product.rows`): the same pairs
-    and distances. Points in float32 are not copied to float64 then; the join needs up to d + 6 float32 per
-    point.
+    rows where the planner expects that to cost less (:mod:`epsjoin.local.product.rows`): the same pairs and
+    distances. Then points in float32 are not copied to float64; the join needs up to d + 6 float32 per point.
 
-    Else the join itself needs at most 17 numbers of memory per point; d more where d is at most 8, and d more
-    with weights or one eps per dimension. The result takes 24 bytes per pair, 28 while it is being sorted
-    (more with ``ids``).
+    Otherwise the join itself needs memory for at most 17 numbers per point; for d more if d is at most 8, and
+    for d more with weights or one eps per dimension. The result takes 24 bytes per pair, 28 while it is being
+    sorted (more with ``ids``).
 
     Up to 3 dimensions, euclidean, without weights, ``ids`` and cuts, are swept row by row
-    (:mod:`epsjoin.kernels.sweep.row_sweep`): the same pairs and distances. Where points have many
-    neighbours, these are not sorted afterwards, and the result takes 24 bytes per pair at any moment.
+    (:mod:`epsjoin.kernels.sweep.row_sweep`): the same pairs and distances. If points have many neighbours,
+    pairs need not be sorted afterwards, and the result takes 24 bytes per pair at any moment.
 
     Examples
     --------
@@ -290,10 +289,10 @@ def join(
 
     Notes
     -----
-    A semi or anti join is done with a left row at its first partner, which it looks for from the row's own
-    place outwards: the number of pairs does not matter. It needs the memory of the sweep and a byte per row.
-    Rows without a partner cost what they cost in a whole join. By products of blocks, a row leaves its block
-    with its first partner.
+    A semi or anti join is done with a left row when its first partner is found, which it looks for from the
+    row's own place outwards: the number of pairs does not matter. It needs the memory of the sweep and a byte
+    per row. Rows without a partner cost as much as in an inner join. In products of blocks, a row leaves its
+    block when its first partner is found.
 
     Examples
     --------

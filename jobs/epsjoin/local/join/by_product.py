@@ -1,4 +1,4 @@
-"""Joins in a dozen dimensions and more: by products of blocks of rows, or if that costs less by a sweep."""
+"""Joins in a dozen dimensions and more: by products of blocks of rows, or by a sweep if that costs less."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _may_multiply(
     cuts: Cuts | None,
     metric: Metric,
 ) -> bool:
-    """Whether a join may go through products by what its arguments are; wrong ones are refused later."""
+    """Whether the arguments allow a join by products; wrong arguments are refused later."""
     shape: tuple[int, ...] = getattr(left, "shape", ())
     of_right: tuple[int, ...] = getattr(right, "shape", ())
     if len(shape) != 2 or shape[1] < MIN_DIMENSIONS or cuts is not None or weights is not None:
@@ -102,7 +102,7 @@ def _may_multiply(
     if right is None:
         n_pairs = shape[0] * (shape[0] - 1) / 2.0
     else:
-        n_pairs = shape[0] * of_right[0] if of_right else math.inf  # of a list it is seen later
+        n_pairs = shape[0] * of_right[0] if of_right else math.inf  # for a list this is seen later
     return not are_few(n_pairs, shape[1]) and has_products(metric) and is_one_number(eps)
 
 
@@ -113,7 +113,7 @@ def _choose(
     sweep: Callable[[Projection | None], ArrayJoin],
     multiply: Callable[[FilterSpace], ProductJoin],
 ) -> ArrayJoin | ProductJoin:
-    """Choose products, or a sweep with its coordinates, or one that chooses them as it begins.
+    """Choose products, a sweep with its coordinates, or a sweep that chooses them when it begins.
 
     Parameters
     ----------

@@ -23,14 +23,14 @@ from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import UNREAD, Counters, add_counts
 
 _MAX_WORK, _WORK_PER_CANDIDATE, _WORK_BESIDE_ROWS = 7 << 23, 24, 60
-"""Maximum work, beyond which a sweep is sooner; that of each candidate beside its coordinates, and in so few
-dimensions that rows are swept one by one, which is sooner than other sweeps."""
+"""Maximum work, beyond which a sweep is faster; the work of each candidate beside that of its coordinates,
+and this in so few dimensions that rows are swept one by one, which is faster than other sweeps."""
 MAX_ORDERED = 1 << 12
-"""Maximum number of rows that are put in order: a sweep has a grid, too."""
+"""Maximum number of rows that are sorted along one axis: a sweep has a grid, too."""
 _COMPARED_PAIRS, _COMPARED_PER_ROW = 20_000, 32
-"""Number of pairs of rows, in all and for each row, up to which all are compared: that takes no order."""
+"""Number of pairs of rows, in all and for each row, up to which all are compared, without sorting."""
 _DENSE = 0.5
-"""Fraction of all pairs that are compared from which on all are: they need not be sorted then."""
+"""Fraction of compared pairs from which on all pairs are compared, since rows need not be sorted then."""
 _METRIC_OF = {SQUARES: EUCLIDEAN, SUM: MANHATTAN, MAXIMUM: CHEBYSHEV}
 """Metrics that sum differences as the norms of embedded coordinates do."""
 _NO_ROWS = np.empty(0, np.int64)
@@ -55,11 +55,11 @@ class FewRows(Tables):
         of_left: bool = False,
         both_ways: bool = False,
     ) -> FewRows | None:
-        """Put rows in the order of an axis, if they are few; None where a sweep is sooner.
+        """Put rows in the order of an axis, if they are few; None if a sweep is faster.
 
         Parameters
         ----------
-        points : (n, d) float64; of two tables the left one's first. Not modified.
+        points : (n, d) float64; for two tables, the left one's come first. Not modified.
         n_left : number of rows of the left table, or of the only one.
         is_one : whether there is one table.
         eps, metric : threshold and metric; see :class:`epsjoin.local.join.array_join.ArrayJoin`.
@@ -126,7 +126,7 @@ class FewRows(Tables):
 
     def count_work(self, counters: Counters, compared: int, n_pairs: int) -> None:
         """Add the work to counters."""
-        if counters is UNREAD:  # sooner seen here than by a function that has all the words
+        if counters is UNREAD:  # quicker here than in the function that makes the message
             return
         add_counts(
             counters,

@@ -1,6 +1,6 @@
-"""The first pairs of a join in parts: those of rows that its plan has seen, before a row is spread.
+"""The first pairs of a join in parts: those of rows of its plan's sample, found before any part is joined.
 
-They are pairs of the result like others, so whoever gives them first leaves them out of what the parts find.
+They are pairs of the result like all others, so they are left out of what the parts find.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from epsjoin.local.sweep.sweeping import SweepOptions, sweep_window
 MAX_FIRST_PAIRS = 10_000
 """Maximum number of first pairs: enough to judge eps by, and little to send to every task."""
 _MAX_FIRST_FRACTION = 0.1
-"""Maximum fraction of the expected pairs that come first: the parts are there for the others."""
+"""Maximum fraction of the expected pairs that come first; the parts find the others."""
 _MARKS = 1 << 20
 """Number of marks by which most pairs are known not to be among the first."""
 
@@ -71,7 +71,7 @@ def find_first_pairs(
         for batch in found:
             batches.append(batch)
             n_found += len(batch.left)
-            if n_found >= MAX_FIRST_PAIRS:  # the sample's rows have more than such samples should have
+            if n_found >= MAX_FIRST_PAIRS:  # these rows have more pairs than expected
                 break
     left, right, distance = collect(iter(batches))
     return Pairs(left[:MAX_FIRST_PAIRS], right[:MAX_FIRST_PAIRS], distance[:MAX_FIRST_PAIRS])

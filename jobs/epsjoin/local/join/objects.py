@@ -90,7 +90,7 @@ def check_box_eps(eps: Any, metric: Metric) -> float:
     Raises
     ------
     ArgumentError
-        eps is no such number, or the metric has no distance of boxes.
+        eps is not such a number, or the metric has no distance of boxes.
     """
     if metric.is_on_sphere:
         raise ArgumentError(
@@ -137,7 +137,7 @@ def ball_table(name: str, eps_name: str, points: ArrayLike, eps: ArrayLike, metr
     Raises
     ------
     ArgumentError
-        The points are no points, or an eps is negative, not finite, or cannot be decided by the metric.
+        The points are not valid, or an eps is negative, not finite, or cannot be decided by the metric.
     """
     values = check_points(name, points)
     of_each = as_array(eps_name, eps)
@@ -182,7 +182,7 @@ def join_objects(
     Parameters
     ----------
     first, second : the tables; a self join has no second one.
-    threshold : how near pairs are, as the end of the sentence that refuses too many.
+    threshold : how near pairs are, as the end of the message that refuses too many.
     options, growth : how to join, and how to grow the tree of cuts.
 
     Raises
@@ -281,7 +281,7 @@ def _sweep(
     is_self: bool,
     options: JoinOptions,
 ) -> Iterator[_Swept]:
-    """Sweep some leaves; gives pairs of objects, what was counted, and how many rows are done with."""
+    """Sweep some leaves; yields pairs of objects, counters, and how many rows are done."""
     rows = gather_rows(order, cubes, *group, is_self)
     n = len(rows.row)
     room = min(options.batch_rows, max(1, n * (n - 1) // 2))

@@ -36,7 +36,8 @@ def find_partners(
     ----------
     points : (n, d) float64; not modified.
     ids : (n,) int64, distinct in each table.
-    is_right : (n,) bool, whether a row is of the right table; None: of one table, every row of both.
+    is_right : (n,) bool, whether a row is of the right table; None: there is one table, and every row is both
+        left and right.
     eps, metric : threshold and metric.
     options : threads and counters; there are no batches. The counter ``pairs`` counts rows with a partner.
     is_self : whether rows with equal ids are one row, which is no partner of its own.

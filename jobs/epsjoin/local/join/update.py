@@ -3,8 +3,8 @@
 Points that stayed where they were keep their pairs: these are copied. Only the others, new ones and those
 that moved (they are *placed*), are joined, with one another and with all that stayed. Both joins are those of
 :mod:`epsjoin.local.join.arrays`, which decide a pair on its two points alone, so the result is that of a
-whole join, bit for bit: a pair of now has two ends that stayed, and then it was a pair before, or it has a
-placed end.
+whole join, bit for bit: a present pair either has two ends that stayed, and then it was a pair before, or it
+has a placed end.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def update_join(
     ------
     ArgumentError
         See :func:`epsjoin.self_join`. Or ids come twice, or are not one per point; a pair has an id that is
-        none of ``ids_before``, the smaller one at the right, or a distance above eps; a pair comes twice.
+        not in ``ids_before``, the smaller id on the right, or a distance above eps; a pair comes twice.
     BudgetError
         There are more than ``max_pairs`` pairs.
 
@@ -94,8 +94,8 @@ def update_join(
     Notes
     -----
     O(n + m) for ids and coordinates, O(pairs) for what is copied and sorted; the join of c placed points with
-    m looks up the cells of all m points, sorts those near a placed one, and compares as many as are near. It
-    is quicker than a whole join where few points change.
+    m looks up the cells of all m points, and sorts and compares those near a placed one. It is faster than a
+    whole join if few points change.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def update_join(
 
 
 def find_changes(was: Ints, places_before: Floats | Words, places_now: Floats | Words) -> tuple[Bools, Bools]:
-    """Tell which points of now are placed, and which of before are gone: deleted or moved.
+    """Tell which present points are placed, and which earlier points are gone: deleted or moved.
 
     Parameters
     ----------
@@ -167,14 +167,14 @@ def find_changes(was: Ints, places_before: Floats | Words, places_now: Floats | 
 
 
 def keep_pairs(index: IdIndex, is_gone: Bools, left: Ints, right: Ints) -> Bools:
-    """Tell which pairs stay: those whose ends both do.
+    """Tell which pairs stay: those with two ends that stay.
 
     Parameters
     ----------
-    index : ids among which are all that are gone; an end that is none of them stays.
+    index : some ids, among them all that are gone; an end that is not among them stays.
     is_gone : whether each of these ids is gone.
     """
-    stays = np.append(~is_gone, True)  # the row number of an id that is not there is -1: the last
+    stays = np.append(~is_gone, True)  # an id that is not there has the row number -1: the last
     return np.asarray(stays[rows_of(index, left)] & stays[rows_of(index, right)])
 
 
@@ -188,7 +188,7 @@ def mark_near(placed: Points, sample: Floats, n: int, eps: float, options: JoinO
 
     Notes
     -----
-    Tens of milliseconds, so it is done once for all batches, and all count the same work.
+    It takes tens of milliseconds, so it is done once for all batches; so all batches count the same work.
     """
     metric = options.metric
     embedded_eps = metric.embedded_eps(eps)
@@ -212,8 +212,8 @@ def join_with(
 
     Notes
     -----
-    All placed points are sorted with those of each batch that lie in cells around them: most others are left
-    out before they are copied, by O(1) for each.
+    The placed points are sorted together with the points of each batch that lie in cells around them; most
+    others are left out before they are copied, in O(1) each.
     """
     metric, n_placed = options.metric, len(placed.ids)
     embedded_eps = metric.embedded_eps(eps)

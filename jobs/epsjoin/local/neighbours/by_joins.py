@@ -24,8 +24,8 @@ from epsjoin.local.scale import WeightedMetric
 from epsjoin.local.sweep.sweeping import add_counts
 
 _SAMPLE_POINTS, _JOINED_POINTS = 1 << 12, 1 << 14
-"""Number of points with which an eps is chosen; of points that are joined with the queries to see what a join
-costs."""
+"""Number of points with which an eps is chosen; number of points that are joined with the queries to see what
+a join costs."""
 
 # What a way costs, in units of work: a coordinate of a point that the tree compares with a query. The
 # numbers are those of real and of made sets (ADR 18).
@@ -124,7 +124,7 @@ class Joins(NamedTuple):
         how: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress, **self._metric_of_joins()}
         n_pairs = 0
         if self.is_own and kept is None and 2 * len(rows) > len(self.queries):
-            # each pair once serves both its ends
+            # each pair comes once and serves both ends
             for left, right, distance in iter_self_join(self.points, eps, **how):
                 self._keep(left, right, distance, is_finished)
                 self._keep(right, left, distance, is_finished)

@@ -2,12 +2,12 @@
 
 1. The products of a block of queries with all points, block by block. The points whose products are best are
    the pool of a query.
-2. The distances of the k best of a pool, by the metric's formula: the farthest bounds the distance to the
-   k-th nearest of all. What else of the pool may be within that bound (:mod:`epsjoin.local.product.rows`) is
-   decided, too.
-3. Where even the worst of a pool may be, points outside it may be as well: as where many are equally far. The
-   products of these queries are made once more, and let through what may be within the bound; each list that
-   is full lowers it.
+2. The distances of the k best of a pool, by the metric's formula: the farthest of them bounds the distance to
+   the k-th nearest of all. Other points of the pool that may be within that bound
+   (:mod:`epsjoin.local.product.rows`) are decided, too.
+3. If even the worst of a pool may be within the bound, points outside of the pool may be, too, as where many
+   are equally far. The products of these queries are made once more, and all points that may be within the
+   bound are decided; each list that is full lowers it.
 
 Where most points search for one another, a product serves both: the pools of all points are made at once, by
 the blocks on and above the diagonal.
@@ -46,7 +46,7 @@ BLOCK_ROWS = 512
 QUERY_ROWS = 1024
 """Number of queries of a block: a product takes 2 MiB, which a core's cache holds."""
 _MIN_QUERY_ROWS, _BLOCKS_PER_THREAD = 128, 4
-"""Minimum number of queries of a block, and number of smaller blocks, so that threads have work."""
+"""Minimum number of queries of a block; number of blocks for each thread, so that all threads have work."""
 _MIN_OTHERS, _MAX_OTHERS, _ROOM = 6, 256, 1.5
 """Minimum and maximum entries of a pool beside the k best; room, as a multiple of what is expected."""
 _ENTRY_BYTES = 16
@@ -56,7 +56,7 @@ _POOLED = 0.95
 
 
 class ProductWork(NamedTuple):
-    """What a search has done: products of two rows that it made, and how many of them were let through."""
+    """The work of a search: the products of two rows that it made, and how many of them it let through."""
 
     products: int
     survivors: int
@@ -199,14 +199,14 @@ def count_products(n_queries: int, n_points: int, *, is_own: bool) -> float:
 
 
 def _take(rows: ProductRows, places: Ints | slice) -> ProductRows:
-    """Some rows of a table; coordinates are copied, but for a slice."""
+    """Some rows of a table; coordinates are copied, unless the rows are a slice."""
     norms = rows.inverse_norm[places] if len(rows.inverse_norm) else rows.inverse_norm
     of = rows.points[places], rows.names[places], norms
     return ProductRows(*of, rows.half[places], rows.threshold[places])
 
 
 def _pools_of(pools: NearestLists, places: Ints | slice) -> NearestLists:
-    """The pools of some rows; copies, but for a slice."""
+    """The pools of some rows; copies, unless the rows are a slice."""
     return NearestLists(pools.sizes[places], pools.ids[places], pools.distances[places])
 
 

@@ -1,4 +1,4 @@
-"""Cells: a partition of space by cuts in the middle of a sample, for points that fit no one task."""
+"""Cells: a partition of space by cuts in the middle of a sample, for more points than a task can hold."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def plan_cells(embedded: Floats, n_cells: int) -> Cells:
 def _middle_cut(values: Floats) -> float:
     """A number between two of the values, in the middle of the gap that is nearest to the median.
 
-    No value lies on the cut, or all that are equal to it would be near both sides, unless all are equal.
+    Unless all values are equal, none lies on the cut: all equal to it would be near both sides.
     """
     ascending = np.sort(values)
     gaps = np.flatnonzero(ascending[1:] > ascending[:-1])
@@ -96,8 +96,8 @@ def other_cells_within(
 
     Notes
     -----
-    A query goes down the tree of cuts, at a cut to the sides that it reaches: the cost grows with the cells
-    that are reached, not with those that there are.
+    A query goes down the tree of cuts, at each cut to the sides that it reaches: the cost grows with the
+    number of cells that it reaches, not of all cells.
     """
     reached = [(0, np.arange(len(embedded)), dict[int, Floats]())]
     while reached:

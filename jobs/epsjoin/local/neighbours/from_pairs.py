@@ -6,8 +6,9 @@ The *k nearest* of a point are the k smallest (distance, neighbour id) among all
    of several parts.
 2. :class:`NearestOfRows` does the same for all points at once, which are numbered as rows.
 3. A point is *settled* if its k-th neighbour lies within eps: all points that are in no pair with it are
-   farther. The others are searched among all points: those that are known to have fewer than k neighbours
-   within eps before any pair is read, meanwhile, and what is left by :func:`complete`.
+   farther. For the others, the neighbours are searched among all points: for those that are known to have
+   fewer than k neighbours within eps before any pair is read, while pairs are read; for the rest by
+   :func:`complete`.
 
 So every neighbour is exact, however far away.
 """
@@ -109,8 +110,8 @@ class NearestOfRows:
     n : number of points.
     k : number of neighbours of each point, below n.
     make : makes the arrays of the neighbours.
-    is_searched : (n,) bool, the rows that no pairs settle: these are left out, and :meth:`search` finds the
-        nearest, at any time. None: no row.
+    is_searched : (n,) bool, the rows that pairs do not settle: their pairs are left out, and :meth:`search`
+        finds their nearest, at any time. None: no row.
 
     Attributes
     ----------
@@ -147,7 +148,7 @@ class NearestOfRows:
         return np.flatnonzero(~(is_settled | self.is_searched))
 
     def sort(self, n_jobs: int = 1) -> KNearest:
-        """Sort the neighbours of each row that has k, in place; what stands in other rows has no meaning."""
+        """Sort the neighbours of each row that has k, in place; other rows have no meaning afterwards."""
         starts = np.arange(len(self.size) + 1) * self.distance.shape[1]
 
         def work(_: int, begin: int, end: int) -> None:
@@ -166,11 +167,11 @@ def complete(
     n_jobs: int | None = 1,
     make: MakeArray = np.zeros,
 ) -> KNearest:
-    """Search those points that the pairs did not settle among all points.
+    """Search among all points for the neighbours of those that the pairs did not settle.
 
     Parameters
     ----------
-    near : the nearest of all pairs within eps, and of the rows that are searched; modified.
+    near : the nearest from all pairs within eps, and of the rows that were searched; modified.
     points : (n, d) float64, in the order of the rows; the metric is defined for them, which is not checked. A
         tree may take the memory of points that are lent.
     eps, metric : threshold and metric of the pairs.

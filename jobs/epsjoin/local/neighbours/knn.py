@@ -74,25 +74,24 @@ def knn_join(
     p-th power of a difference: such distances become 0 or infinite, and such neighbours count as equally far.
     With weights that holds of weighted powers, too.
 
-    A tree of boxes over the points finds the neighbours, where a box that a query's own radius does not reach
-    is left out. In eight and more dimensions that are all alike, a query reaches many boxes. What the tree
-    compares with 192 of the queries shows whether joins cost less: each is for all queries whose neighbours
-    are not known yet, with an eps for which about 8 k pairs per query are expected at most. Where no box and
-    no pair can be left out, all distances are computed, in O(q n d).
+    A tree of boxes over the points finds the neighbours; boxes beyond a query's own radius are left out. In
+    eight and more dimensions that are all alike, a query reaches many boxes. The comparisons of 192 queries
+    in the tree show whether joins cost less: each join is for all queries whose neighbours are not known yet,
+    with an eps for which at most about 8 k pairs per query are expected. If no box and no pair can be left
+    out, all distances are computed, in O(q n d).
 
-    From 32 dimensions on, of some thousand queries and points from 12 on, euclidean and cosine have one more
-    way: products of blocks of queries and points in float32, whose slack is proven, leave the few points
-    whose distance is computed. The sample of a tree
-    shows when that costs less. Then queries and points that are both float32 stay so. Of points among
-    themselves each product serves both.
+    From 32 dimensions on, and with some thousand queries and points from 12 on, euclidean and cosine have one
+    more way: products of blocks of queries and points in float32, with a proven slack, leave few points whose
+    distance is computed. The sample of a tree shows when that costs less. Then queries and points that are
+    both float32 stay float32. If the points search among themselves, each product serves both of its points.
 
     With weights other than 0 and 1, points are compared one by one, which takes several times as long. Points
     that you multiply beforehand, for euclidean by the roots of the weights, are compared as fast as others;
     but that rounds coordinates, and so distances.
 
-    Memory: the tree, with two copies of the points at most; 16 bytes per query and neighbour; a copy of the
-    queries and the join of a round, where joins cost less. By products, at most d + 6 float32 per row instead
-    of the tree; among themselves, at most as much again and as the points take.
+    Memory: the tree, with at most two copies of the points; 16 bytes per query and neighbour; if joins cost
+    less, a copy of the queries and the join of a round. By products, at most d + 6 float32 per row instead of
+    the tree; if the points search among themselves, at most twice as much, and the bytes of the points.
 
     Examples
     --------
@@ -113,7 +112,7 @@ def knn_join(
     chosen.check(query_points, "queries")
     given = check_weights(chosen, values.shape[1], weights)
     if given is not None:
-        if not given.all():  # columns of weight 0 do not count; one stays where there is no other
+        if not given.all():  # columns of weight 0 do not count; if there are no others, one stays
             columns = np.flatnonzero(given) if given.any() else np.arange(1)
             weighed, given = values.take(columns, axis=1), given[columns]
             query_points = weighed if query_points is values else query_points.take(columns, axis=1)
@@ -144,8 +143,8 @@ def search_rows(
 
     Parameters
     ----------
-    points : (n, d) float64, for which the metric is defined; this is not checked. Of points that are lent, a
-        tree may take the memory.
+    points : (n, d) float64, for which the metric is defined; this is not checked. A tree may take the memory
+        of lent points.
     rows : (m,) int64, the rows of these points, each once.
     lists : of all points, with room for k neighbours each, 1 to n - 1. Those of ``rows`` become heaps of the
         neighbours that ``knn_join(None, points, k)`` finds, the farthest first; the others stay.

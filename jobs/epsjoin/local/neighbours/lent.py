@@ -31,12 +31,12 @@ class _Moved(NamedTuple):
 
 
 class LentPoints:
-    """Points that are asked for by row, wherever they stand.
+    """Points that can be asked for by row, in whatever order they are stored.
 
     Parameters
     ----------
     points : (n, d) float64, writable, which nobody else uses from now on.
-    make : makes the array of the points where they are needed by row and a tree has taken theirs.
+    make : makes a new array if the points are needed by row after a tree has taken theirs.
 
     Attributes
     ----------

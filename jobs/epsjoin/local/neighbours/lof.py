@@ -76,8 +76,8 @@ def lof(
     Raises
     ------
     ArgumentError
-        See :func:`epsjoin.knn_join`. Or added_distance is not a finite number of at least 0; or the distances
-        of a point are so large that their squares do not fit into float64, and its factor is no number.
+        See :func:`epsjoin.knn_join`. Or added_distance is not a finite number of at least 0; or the squares
+        of a point's distances do not fit into float64, so that its factor is undefined.
 
     See Also
     --------
@@ -136,7 +136,7 @@ def lof_of_nearest(nearest: KNearest, added_distance: float = 0.0, n_jobs: int =
     blocks = [slice(begin, begin + step) for begin in range(0, len(k_distance), step)]
 
     def add_density(block: slice) -> None:
-        # all are rows: "clip" does not check each
+        # all are valid rows: "clip" skips the check of each
         of_neighbours = k_distance.take(nearest.neighbour[block], mode="clip")
         density[block] = reach_densities(nearest.distance[block], of_neighbours, added_distance)
 

@@ -1,9 +1,10 @@
-"""Whether the k nearest are found by products of matrices: asked before a tree is grown, and again after it.
+"""Whether the k nearest are found by products of matrices: decided before a tree is grown, or after it.
 
-In hundreds of dimensions a tree costs more to grow and to ask a few times than all products, and points in
-float32 would be copied for it. So trees of few points come first: a tree of all compares no less than they
-do, and where that is not enough, by how much more one compares with a query than one of half of its
-points tells how many a tree of all would. Where products cost less, it never grows.
+In hundreds of dimensions, growing a tree and searching it a few times costs more than all products, and
+points in float32 would be copied for it. So trees of few points come first: a tree of all points compares at
+least as many with a query as they do. If that does not decide it, the growth from one tree to another of
+twice the points predicts how many a tree of all points would compare. If products cost less, it is never
+grown.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ coordinate of it, since a few are decided for each; by ``benchmarks.neighbour_wa
 
 
 def may_multiply(metric: Metric, shape: tuple[int, int], n_open: int) -> bool:
-    """Whether products of points of this shape are worth a thought."""
+    """Whether products are worth considering for points of this shape."""
     n, d = shape
     is_many = n >= _MIN_POINTS and n_open >= _MIN_QUERIES + SAMPLE_QUERIES
     is_wide = d >= MANY_DIMENSIONS or (d >= MIN_DIMENSIONS and n * n_open >= _MIN_PAIRS)
@@ -64,16 +65,16 @@ def may_multiply(metric: Metric, shape: tuple[int, int], n_open: int) -> bool:
 
 
 def work_of(n_points: float, d: int) -> float:
-    """The work of comparing a query with so many points of a tree."""
+    """The work of comparing a query with this number of points of a tree."""
     return float(n_points * (POINT_WORK + d))
 
 
 def plan_before_tree(
     queries: Points, points: Points, rows: Ints, itself: Ints, k: int, metric: Metric
 ) -> ProductPlan | None:
-    """Plan products that are expected to cost less than a tree; None where they are not.
+    """Plan products that are expected to cost less than a tree; None if they are not.
 
-    Nor in fewer than ``MANY_DIMENSIONS``, where a tree is grown in less time than this takes.
+    None also in fewer than ``MANY_DIMENSIONS``, where a tree is grown in less time than this takes.
 
     Parameters
     ----------
@@ -93,7 +94,7 @@ def plan_before_tree(
     plan = _plan(queries, points, sample, _ask_all(some, nearest, *of), len(rows), metric)
     if plan is None:
         return None
-    of_fewer = _ask_tree(fewer, k, *of)  # a tree of all compares no less
+    of_fewer = _ask_tree(fewer, k, *of)  # a tree of all points compares no less
     if not is_cheaper(plan.nanoseconds, points.shape, len(rows), k, of_fewer, metric):
         compared = _ask_tree(few, k, *of)
         growth = math.log(compared / of_fewer, _FEWER)
@@ -136,7 +137,7 @@ def _ask_all(
 def may_be_cheaper(
     shape: tuple[int, int], n_open: int, k: int, compared: float, metric: Metric, *, is_own: bool
 ) -> bool:
-    """Whether products cost no more than a tree if they let nothing through: what is known without a plan.
+    """Whether products cost no more than a tree if they let nothing through; this is known without a plan.
 
     Parameters
     ----------
@@ -164,7 +165,7 @@ def plan_if_cheaper(
     ----------
     queries, points, k, metric : see :func:`plan_before_tree`.
     sample : rows of a uniform sample of the open queries.
-    k_distances : of these, about; they tell what products let through.
+    k_distances : their approximate k-distances, which tell what products let through.
     n_open : number of open queries.
     compared : number of points that the tree compares with a query.
     """
@@ -190,7 +191,7 @@ def _plan(
         some = embed(points[drawn], metric)
         both = ProductSample(embed(queries[sample], metric), some[:half], some[half:])
         pairs = count_products(n_open, n, is_own=queries is points)
-        # of queries in clusters and others, one radius says little of what the others let through
+        # with queries in clusters and others, one radius says little of what the others let through
         each = np.nan_to_num(k_distances, nan=radius, posinf=np.finfo(np.float64).max)
         return plan_product(both, pairs, n_open + n, radius, metric, each)
 
@@ -206,7 +207,7 @@ def is_cheaper(
 def expected_nanoseconds(
     nanoseconds: float, shape: tuple[int, int], n_open: int, k: int, compared: float, metric: Metric
 ) -> tuple[float, float]:
-    """What products are expected to cost, and a tree that compares so many points with a query, or a scan.
+    """The expected cost of products, and of a tree that compares this many points with a query, or of a scan.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from epsjoin.local.sweep.threads import in_ranges
 MAD_SCALE = 1.4826
 """Ratio of standard deviation to median absolute deviation on normal data: 1 / quantile(3/4)."""
 _LARGEST = 2.0**1020
-"""Largest coordinate of which sums and differences of two, and their spread, are surely finite."""
+"""Largest coordinate for which sums and differences of two, and the spread, are certainly finite."""
 
 
 class Deviations(NamedTuple):
@@ -53,7 +53,7 @@ def order_by_outlyingness(lof: Floats, k_distance: Floats, n_jobs: int = 1) -> I
 
 
 def _largest_first(values: Floats) -> Floats:
-    """Numbers whose order is the opposite one, with unknown ones first; by no more arrays than this one."""
+    """Numbers in the opposite order, with unknown ones first; takes no more memory than this one array."""
     negative = -values
     negative[np.isnan(negative)] = -np.inf
     return negative

@@ -4,9 +4,9 @@
    neighbours. As queries they find what one of them finds.
 2. A few of the open queries are searched for in a tree of boxes over the points. That finishes them, and it
    shows how many points the tree compares with a query, and how the k-distances are distributed.
-3. In many dimensions, with a distance that products of matrices tell, products with all points are one more
-   way (:mod:`epsjoin.local.neighbours.by_product`), if a tree of few points shows it even the first one
-   (:mod:`epsjoin.local.neighbours.product_choice`).
+3. In many dimensions, by a metric for which products of matrices give distances, products with all points are
+   one more way (:mod:`epsjoin.local.neighbours.by_product`); if a tree of few points shows that they cost
+   less, they are taken before any other (:mod:`epsjoin.local.neighbours.product_choice`).
 4. Where a join of all open queries would cost more than that, they are all searched for in the tree, or
    compared with all points if the tree can leave few of them out.
 5. Otherwise a join (:mod:`epsjoin.local.neighbours.by_joins`) finds all points within an *eps* of the open
@@ -57,8 +57,9 @@ _FEW_ROWS, _FEW_COMPARISONS = 64, 100_000
 """Number of queries or points, and of comparisons, up to which each query is compared with each point: a tree
 would take longer to grow."""
 _MANY_DIMENSIONS, _FEW_OF_TWO_TABLES = 8, 1 << 18
-"""Number of comparisons up to which it is in so many dimensions, where boxes leave few points out; not among
-points themselves, which a tree finds sooner than others."""
+"""The number of comparisons up to which this holds in so many dimensions, where boxes leave few points out;
+but not for the neighbours of points among themselves, which a tree finds faster than those of other
+queries."""
 
 _SHORT_LIST = 8
 """Number of neighbours up to which so few comparisons are: longer lists change more often in a scan."""
@@ -123,7 +124,7 @@ def fill_lists(
     if plan is not None:
         fill_by_product(plan, *both, rows, itself, lists, metric, options)
         return
-    del both  # a tree may move the points, and they are held once
+    del both  # a tree may move the points, so that they are held only once
     search = _Search(queries, points, itself, lists, metric, options)
     if _are_few(len(rows), search.shape, search.k, search.decision, queries is points):
         search.scan(rows)
@@ -197,7 +198,7 @@ class _Search:
 
     @property
     def points(self) -> Floats:
-        """All points by row, not to be asked for without need: a tree may have those that are lent."""
+        """All points by row; use only if needed, since a tree may have taken those that are lent."""
         return by_row(self._points)
 
     @property
@@ -274,9 +275,9 @@ class _Search:
         return is_worth_it(n_queries, 1.0, most, 0.0)
 
     def split_copies(self, tree: PointTree, rows: Ints) -> tuple[Ints, _Copies]:
-        """Split off queries that find what others find: surplus points, but for one of each value.
+        """Split off queries that find what others find: surplus points, except one of each value.
 
-        The tree has none of them, so that no query finds itself there, and equal ones find the same.
+        The tree has none of them, so that no query finds itself there, and equal queries find the same.
         """
         if tree.first_equal is None or not self.is_one:
             return rows, _Copies(rows[:0], rows[:0])
@@ -315,7 +316,7 @@ class _Search:
         queries, points = read_only(self.queries), read_only(self.points)
         decision, lists = plain(self.decision), plain(self.lists)
         with Progress(self.options.progress, "k nearest") as shown:
-            # between two calls, an interrupt from the keyboard is seen
+            # an interrupt from the keyboard is noticed between two calls
             for begin in range(0, len(rows), step):
                 some = rows[begin : begin + step]
                 knn.scan_nearest(decision, queries, some, points, self.itself, lists)

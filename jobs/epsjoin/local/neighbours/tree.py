@@ -29,11 +29,11 @@ _QUERIES_AT_ONCE = 4096
 """Number of queries that a thread searches for before it takes the next ones."""
 
 _MIN_SHARED = 5
-"""In the plane, queries share boxes from so many neighbours on: with fewer, it costs as much as it saves."""
+"""In the plane, queries share boxes from this number of neighbours on: with fewer, it costs what it saves."""
 _MIN_SHARED_NEIGHBOURS = 1 << 12
-"""And if points times neighbours are more than this: in a small tree a query looks at few boxes by itself."""
+"""And only if points times neighbours exceed this: in a small tree a query looks at few boxes anyway."""
 _POINTS_PER_QUERY = 2
-"""And if no more points come to each query: with more, the bounds that queries give one another are wide."""
+"""And only up to this number of points per query: with more, the bounds from other queries are too wide."""
 
 _MAX_OWN_IN_PLANE = 12
 """Number of neighbours up to which points of the plane go down by leaves: with more, sharing costs less."""
@@ -79,8 +79,8 @@ class PointTree(NamedTuple):
         points : (n, d) float64, at least one, for which the metric is defined; not modified. If they are
             lent, the tree takes their memory, unless the metric embeds them or leaves are full of equal ones.
         names : (n,) int64, ascending, what searches call the points.
-        most : number of equal points that a query may need. Where leaves are full of equal points, only those
-            with the smallest names stay; all others are as far from everything.
+        most : number of equal points that a query may need. If leaves are full of equal points, only those
+            with the smallest names stay; all others are equally far from everything.
         metric : the metric of the distances.
         n_jobs : number of threads. The tree is the same for any number.
         make : makes the arrays that have rows of coordinates.
@@ -117,7 +117,7 @@ class PointTree(NamedTuple):
         queries : (q, d) float64.
         itself : (q,) int64, the name that a query must not find.
         rows : the queries to search for; those that follow one another should be near one another.
-        lists : of all queries; modified. They may have entries of other points. Of points as far, the
+        lists : of all queries; modified. They may have entries of other points. Of equally far points, the
             smallest names stay.
         n_jobs : number of threads.
         show : called with the fraction of the queries that is done.
@@ -179,7 +179,7 @@ class PointTree(NamedTuple):
         return compared + _count_in_batches(work, positions, n_jobs, show)
 
     def _is_shared(self, rows: Ints, lists: NearestLists) -> bool:
-        """Whether queries that lie together share the boxes that they look at: only where that costs less."""
+        """Whether queries that lie together share the boxes that they look at, because that costs less."""
         n, k = len(self.names), lists.ids.shape[1]
         return (
             self.metric.decision(math.inf).metric == EUCLIDEAN
@@ -200,7 +200,7 @@ def has_own_search(metric: Metric, d: int, k: int) -> bool:
 def _count_in_batches(
     work: Callable[[Ints], int], queries: Ints, n_jobs: int, show: Callable[[float], None] | None
 ) -> int:
-    """Add up what comes of a few queries at a time, in threads."""
+    """Add up the results of a few queries at a time, in threads."""
     begins = range(0, len(queries), _QUERIES_AT_ONCE)
     n_done = 0
 

@@ -31,26 +31,26 @@ from epsjoin.local.sweep.sweeping import Counters, add_counts
 from epsjoin.local.sweep.threads import in_order
 
 _FEW_PAIRS = 50
-"""Number of expected pairs per point up to which a join finds them sooner than a tree counts them."""
+"""Number of expected pairs per point up to which a join finds them faster than a tree counts them."""
 
 _FEW_FRACTION = 1 / 8
-"""Expected pairs per point, as a fraction of the counted points, up to which a join is sooner in a dozen
-dimensions and more. Of one table each pair is one of two points."""
+"""Expected pairs per point, as a fraction of the counted points, up to which a join is faster in a dozen
+dimensions and more. In one table, each pair counts for two points."""
 
 _QUERIES_AT_ONCE = 4096
 """Number of queries that a thread counts for before it takes the next ones."""
 
 _MIN_SQUARE = 1e-300
-"""Square of a length from which on squares of its parts have all their digits, but for those that are nothing
-beside it."""
+"""Square of a length from which on the squares of its parts have all their digits, except for negligible
+ones."""
 
 _SLACK, _COSINE_SLACK, _STEEPEST = 1e-9, 4e-9, 1.5
 """More than all rounding errors between a box and the reported distance. On the sphere they hold up to half
-an angle of 1.5; beyond it a chord hardly tells the angle."""
+an angle of 1.5; beyond it, a chord hardly determines the angle."""
 
 
 def reach_of(metric: Metric, eps: float, d: int) -> Reach:
-    """Compute which boxes are out of reach of eps, and which lie within it as a whole.
+    """Compute the limits by which boxes are out of reach of eps, or lie within it as a whole.
 
     Parameters
     ----------
@@ -122,11 +122,12 @@ def degree(
 
     Notes
     -----
-    Few rows are joined in one call. Of more, where a sample shows few pairs per point, the batches of a join
-    are counted and forgotten: at its cost, in the memory of a batch. Where it shows many, by a tree of boxes
-    over the counted points: a box that lies within eps as a whole is counted at once, so that points inside a
-    large eps cost nothing. From 12 dimensions on few boxes are whole, so a join counts up to a quarter of
-    all pairs, of two tables an eighth; with weights or one eps per dimension no box is.
+    Few rows are joined in one call. For more rows, if a sample shows few pairs per point, the batches of a
+    join are counted and dropped: at the cost of the join, in the memory of a batch. If it shows many, they
+    are counted by a tree of boxes over the counted points: a box that lies within eps as a whole is counted
+    at once, so that points inside a large eps cost nothing. From 12 dimensions on few boxes are within eps as
+    a whole, so a join counts up to a quarter of all pairs, or for two tables an eighth; with weights or one
+    eps per dimension no box is.
 
     Examples
     --------
