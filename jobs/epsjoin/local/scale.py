@@ -23,7 +23,7 @@ from epsjoin.local.metric import METRICS, Metric
 _REACH = 2.0**31
 """Number of eps from the centre at which scaled coordinates are clipped, which increases no difference."""
 _LARGEST_REACH = 1e300
-"""Coordinates at which they are clipped at the latest, so that differences are finite; no eps is larger."""
+"""The largest coordinates to which they are clipped, so that differences are finite; no eps is larger."""
 _ROUNDING = 2.0**-50
 """Slack of the difference of two scaled coordinates, relative to the largest: more than four roundings."""
 _MIN_TERM = 1e-300
@@ -39,8 +39,8 @@ class Scale(NamedTuple):
     ----------
     divisors : one per dimension, by which differences are divided: its eps, or 1 where one eps is for all.
     weights : one per dimension, by which powers of differences are multiplied.
-    centre : one coordinate per dimension, from which scaled coordinates are counted; any is exact.
-    reach : scaled coordinates are clipped to it; any is exact.
+    centre : one coordinate per dimension, from which scaled coordinates are counted; any choice is exact.
+    reach : scaled coordinates are clipped to it; any choice is exact.
     """
 
     divisors: tuple[float, ...]
@@ -84,8 +84,8 @@ class ScaledMetric(Metric):
 class WeightedMetric(ScaledMetric):
     """A metric with weights and no eps, by which nearest points are searched for; by :func:`weigh_metric`.
 
-    Its scaled coordinates are not clipped to any eps. What their rounding may hide has to be allowed for by
-    whoever compares them: see :meth:`slack`.
+    Its scaled coordinates are not clipped to any eps. Code that compares them must allow for what their
+    rounding may hide: see :meth:`slack`.
     """
 
     @property
@@ -109,16 +109,17 @@ class WeightedMetric(ScaledMetric):
         return self.plain.embedded_eps(eps)
 
     def slack(self, largest: Floats) -> Floats:
-        """Bound how much too far apart scaled coordinates of two points seem to be, in each dimension.
+        """Bound by how much scaled coordinates of two points may seem too far apart, in each dimension.
 
         Parameters
         ----------
-        largest : (d,) float64, the largest absolute scaled coordinates of one of the points. Of the other one
-            they may be any: where they are larger, so is the difference, and its rounding is relative.
+        largest : (d,) float64, the largest absolute scaled coordinates of one of the points. Those of the
+            other point may have any size: if they are larger, so is the difference, and its rounding is
+            relative.
 
         Returns
         -------
-        (d,) float64. Differences whose powers underflow, so that a distance does not show them, are in it.
+        (d,) float64. It includes differences whose powers underflow, so that a distance does not show them.
         """
         least = _MIN_TERM ** (1.0 / self.power)
         factors = self.weights ** (1.0 / self.power)
@@ -154,7 +155,7 @@ def scale_metric(
 
     Returns
     -------
-    metric : the same metric where there is one eps and no weights, else a :class:`ScaledMetric`.
+    metric : the same metric if there is one eps and no weights, otherwise a :class:`ScaledMetric`.
     eps : its threshold; 1 where there was one per dimension.
 
     Raises
@@ -198,7 +199,7 @@ def check_weights(metric: Metric, d: int, weights: ArrayLike | None) -> Floats |
 
 
 def weigh_metric(metric: Metric, points: Points, weights: Floats) -> Metric:
-    """Make the metric that decides by weights, however far points are.
+    """Make the metric that decides by weights, however far apart points are.
 
     Parameters
     ----------

@@ -31,11 +31,10 @@ class MakeArray(Protocol):
 class ScratchFiles:
     """Makes arrays of zeros in files that have no name: they are gone with the process, however it ends.
 
-    The first arrays may be in memory instead, as far as there is room: those that are written in no order
-    should be made first, since pages of a file that change again and again are written again and again.
-
-    The room of an array is taken when it is made: a full disk is an error then, not a signal while it is
-    written.
+    The first arrays may be in memory instead, as far as there is room. Arrays that are written in no order
+    should be made first, since pages of a file that change again and again are written to disk again and
+    again. The room of an array is reserved when it is made, so that a full disk is an error then, not a
+    signal later.
 
     Parameters
     ----------
@@ -46,7 +45,7 @@ class ScratchFiles:
     Raises
     ------
     EpsjoinError
-        So many bytes are not free; the message says what to do.
+        The disk has no room for these bytes; the message says what to do.
     """
 
     def __init__(self, folder: Path, n_bytes: int, in_memory: int = 0) -> None:

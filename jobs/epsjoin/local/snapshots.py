@@ -42,13 +42,13 @@ class Matching(NamedTuple):
 
 
 class Difference(NamedTuple):
-    """What a snapshot has that the one before it has not.
+    """How a snapshot differs from the one before it.
 
     Parameters
     ----------
     matching : which records are gone, new, or stayed.
-    is_updated : (k,) whether a value of a record that stayed is another.
-    is_moved : (k,) whether its coordinates are.
+    is_updated : (k,) whether a value of a record that stayed has changed.
+    is_moved : (k,) whether its coordinates have changed.
     """
 
     matching: Matching
@@ -57,7 +57,7 @@ class Difference(NamedTuple):
 
 
 def match_records(before: Ints, now: Ints) -> Matching:
-    """Match two snapshots by their ids, of which each has every one once. O(n) expected time."""
+    """Match two snapshots by their ids, which are distinct in each. O(n) expected time."""
     rows = match_ids(np.ascontiguousarray(before), np.ascontiguousarray(now))
     is_kept = rows >= 0
     is_deleted = np.ones(before.size, np.bool_)
@@ -79,9 +79,9 @@ def find_difference(before: Digests, now: Digests) -> Difference:
 
 
 def order_distance(found: Matching) -> float:
-    """The mean displacement of the records that stayed, in proportion: 0 the same order, 1 the reverse.
+    """The relative mean displacement of the records that stayed: 0 for the same order, 1 for the reverse.
 
-    2/3 is a random order. It is the distance of snapshots of Labio and Garcia-Molina (VLDB 1996), whose
+    A random order has 2/3. It is the distance of snapshots of Labio and Garcia-Molina (VLDB 1996), whose
     denominator is half the square of the larger snapshot's size.
     """
     n = max(len(found.before) + len(found.deleted), len(found.now) + len(found.inserted))
@@ -103,7 +103,7 @@ def places_given_up(before: Digests, now: Digests, difference: Difference) -> tu
 
 
 def count_common(left: Words, taken: Words) -> int:
-    """Count the words that both have, each as often as it is in both."""
+    """Count the words that both have, each as often as both have it."""
     (old, n_old), (new, n_new) = (np.unique(words, return_counts=True) for words in (left, taken))
     _, i, j = np.intersect1d(old, new, assume_unique=True, return_indices=True)
     return int(np.minimum(n_old[i], n_new[j]).sum())

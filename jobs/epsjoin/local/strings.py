@@ -35,7 +35,7 @@ def string_join(
 
     Parameters
     ----------
-    strings : the strings; the left ones where there are others.
+    strings : the strings; the left ones if ``other`` is given.
     k : maximum number of characters to insert, delete or replace, at least 0 (the Levenshtein distance).
     other : the right strings; without them, the strings are joined with themselves.
     q : length of the q-grams that are counted. The result does not depend on it, nor on ``bins``.
@@ -64,8 +64,8 @@ def string_join(
 
     Notes
     -----
-    Characters are code points: an é in one and in two of them are two edits apart; ``unicodedata.normalize``
-    makes them equal. One edit changes the counts of q-grams by 2 q at most, so that
+    Characters are code points: an é of one code point and an é of two are two edits apart;
+    ``unicodedata.normalize`` makes them equal. One edit changes the counts of q-grams by 2 q at most, so that
     :func:`epsjoin.self_join` of the counts with 2 q k in Manhattan distance finds all candidates. Each is
     compared in O(k length).
 
@@ -137,14 +137,14 @@ def edits_within(left: Texts, i: Ints, right: Texts, j: Ints, k: int) -> Ints:
     ----------
     left, right : the strings.
     i, j : (m,) int64, the strings of each pair.
-    k : what is beyond it is not told apart.
+    k : distances beyond it are not told apart.
 
     Returns
     -------
     (m,) int64, ``k + 1`` for all distances beyond k.
     """
     distances = np.empty(len(i), np.int64)
-    fill_edits(*left, i, *right, j, min(k, _longest(left, right)), distances)  # which takes memory by k
+    fill_edits(*left, i, *right, j, min(k, _longest(left, right)), distances)  # its memory grows with k
     return distances
 
 
@@ -164,7 +164,7 @@ def _group(name: str, strings: Iterable[str], numbers: dict[str, int]) -> _Side:
     """Group equal strings, which have one number on both sides."""
     if not are_several(strings):
         raise ArgumentError(f"{name} must be a list of strings, not one {type(strings).__name__}")
-    to_texts = getattr(strings, "to_pylist", None)  # of Arrow, whose items are no texts but scalars
+    to_texts = getattr(strings, "to_pylist", None)  # of Arrow, whose items are scalars, not texts
     given = list(strings if to_texts is None else to_texts())
     for row, text in enumerate(given):
         if not isinstance(text, str):

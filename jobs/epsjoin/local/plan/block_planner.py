@@ -27,15 +27,15 @@ MAX_TASKS = 10_000
 MIN_TASKS = 8
 """Minimum number of pairs of blocks, so that the cores have work; fewer where each would have hardly any."""
 _COLUMNS = 8
-"""Number of columns of filter rows across which cells are cut: those in which rows vary most."""
+"""Number of columns of filter rows along which cells are cut: those in which rows vary most."""
 _MAX_LEVELS = 7
 """Maximum number of times that cells are halved."""
 _SAMPLE_ROWS = 4096
-"""Maximum number of rows of either table by which cells are cut."""
+"""Maximum number of rows of each table by which cells are cut."""
 _TRIED_ROWS = 1024
-"""Maximum number of rows of either table whose pairs are counted by cells."""
+"""Maximum number of rows of each table whose pairs are counted by cells."""
 _SIGMAS = 4.0
-"""Standard deviations by which a block may be larger than expected, and still fits."""
+"""Number of standard deviations by which a block may be larger than expected and still fits."""
 _ROW_BYTES = 96
 """Bytes of a row of a task beside its coordinates: ids, order, halves, thresholds."""
 
@@ -58,7 +58,7 @@ class _Dealt(NamedTuple):
     def n_tasks(self) -> int:
         """Pairs of blocks."""
         near = float(self.buckets[0] @ self.is_near @ self.buckets[-1])
-        if len(self.buckets) == 1:  # a block meets another once, and itself
+        if len(self.buckets) == 1:  # a block meets each other block once, and itself
             near = (near + float(self.buckets.sum())) / 2.0
         return int(near)
 
@@ -74,7 +74,7 @@ class _Dealt(NamedTuple):
         return float(sum(self.rows[i] @ self.is_near @ self.buckets[-1 - i] for i in range(len(self.rows))))
 
     def nanoseconds(self, costs: BlockCosts) -> float:
-        """What the tasks cost, without what products let through."""
+        """Cost of the tasks, without the pairs that products let through."""
         fixed = (self.n_tasks - 1) * BLOCK_NS_PER_TASK
         return fixed + float(costs.of_tasks(np.array(self.products), np.array(self.sent_rows)))
 
@@ -113,7 +113,7 @@ def plan_blocks(
 
     Notes
     -----
-    Of a cell's rows the sample tells the number, and the hash deals them evenly; two blocks have room for
+    The sample tells the number of a cell's rows, and the hash deals them evenly; two blocks have room for
     four standard deviations of both.
     """
     space, d = product.space, tables.left.shape[1]
@@ -161,7 +161,7 @@ def plan_blocks(
 
 
 class Products(NamedTuple):
-    """Samples of what is joined by products, and the filter rows."""
+    """Samples of the tables that are joined by products, and the filter rows."""
 
     tables: Tables
     way: ProductPlan
@@ -170,7 +170,7 @@ class Products(NamedTuple):
 def choose_products(
     samples: Sequence[Floats], n_rows: Sequence[int], eps: float, metric: Metric
 ) -> Products | None:
-    """Choose products for points of one set, or of two; None where there are none, or a sweep costs less.
+    """Choose products for points of one set or two; None if the metric has none, or a sweep costs less.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ def plan_run_in_blocks(
     params: RunParams,
     expected_pairs: float,
 ) -> BlockPlan | None:
-    """Plan a run in blocks; None where it is cut into parts, since that costs less or is asked for.
+    """Plan a run in blocks; None if it is to be cut into parts, which costs less or is asked for.
 
     Raises
     ------
@@ -242,7 +242,7 @@ def _halve(cells: Cells, rows: Floats32, columns: Ints) -> Cells:
 
 
 def _near_cells(cells: Cells, reach: float) -> Bools:
-    """Tell which cells have rows within reach of one another, as far as their boxes tell; (c, c) bool."""
+    """Tell which cells may have rows within reach of one another, by their boxes; (c, c) bool."""
     n_cuts = len(cells.column)
     columns, place = np.unique(cells.column, return_inverse=True)
     shape = 2 * n_cuts + 1, len(columns)
@@ -268,7 +268,7 @@ def _deal(
     counts = np.array([np.bincount(cells.find(rows), minlength=cells.size) for rows in samples])
     sampled = np.maximum(counts.sum(axis=1, keepdims=True), 1)
     per_row = np.array(n_rows)[:, None] / sampled
-    # a sample may have missed rows of a cell, but not where there is one cell
+    # a sample may have missed rows of a cell, unless there is only one cell
     missed = _SIGMAS * np.sqrt(counts * (1.0 - counts / sampled)) + (3.0 if cells.size > 1 else 0.0)
     highest = np.minimum((counts + missed) * per_row, np.array(n_rows)[:, None])
     is_near, most = _near_cells(cells, reach), task_rows / 2.0
@@ -310,5 +310,5 @@ def _pairs_between(
     sizes = np.outer(*(np.bincount(each, minlength=cells.size) for each in (found, among)))
     if len(samples) == 1:
         pairs, sizes = pairs + pairs.T, sizes + sizes.T
-    # cells without a pair in the sample may have some: as many as a tenth of a pair
+    # cells without a pair in the sample may have some: they count as a tenth of a pair
     return (pairs + 0.1) / (sizes + 1.0)

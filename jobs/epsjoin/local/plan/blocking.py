@@ -1,4 +1,4 @@
-"""The parts of a join as rows of a table: what other systems block by, and drop doubles by."""
+"""The parts of a join as rows of a table, by which other systems join and drop repeated pairs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Parts(NamedTuple):
     ----------
     row : (m,) int64, row number of the point; a point whose cube is cut has several rows.
     part : (m,) int32, number of the part, from 0 on, ascending; within a part by ``row``.
-    mask : (m,) int64. A pair of rows of one part is that part's to report where ``mask & mask`` is 0.
+    mask : (m,) int64. A part reports a pair of its rows only if their masks have no bit in common.
     """
 
     row: Ints
@@ -56,8 +56,8 @@ def parts(
     points : (n, d) array of points, as for :func:`epsjoin.self_join`. For two tables pass one below the
         other: the rows from ``len(left)`` on are the right one's.
     eps, metric, weights : see :func:`epsjoin.self_join`.
-    cuts : planned cuts. A system that compares all rows of a part with each other compares fewer, the more
-        parts there are: ``n_parts`` of some hundred points each is a good beginning.
+    cuts : planned cuts. If a system compares all rows of a part with each other, more parts mean fewer
+        comparisons: parts of some hundred points each are a good beginning.
 
     Returns
     -------

@@ -1,9 +1,9 @@
 """Blocks of rows whose pairs are joined by products, and which rows are in which block.
 
-A *cell* is a box in the first columns of filter rows. Of cells that lie farther apart than eps no pair is
-joined. The rows of a cell are dealt to *blocks*, by a hash of their ids, so that two blocks fit a worker:
-without structure there is one cell, and all pairs of blocks are joined. Each pair of blocks is a task, and
-every row goes to all tasks of its block. A row is in one block, so two rows meet in one task, once.
+A *cell* is a box in the first columns of filter rows. Cells that lie farther apart than eps are not joined.
+The rows of a cell are dealt to *blocks*, by a hash of their ids, so that two blocks fit a worker: without
+structure there is one cell, and all pairs of blocks are joined. Each pair of blocks is a task, and every row
+goes to all tasks of its block. A row is in one block, so two rows meet in one task, once.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BLOCKS = "blocks"
 
 
 class Cells(NamedTuple):
-    """A complete binary tree of cuts; its leaves are the cells, numbered from below to above.
+    """A complete binary tree of cuts; its leaves are the cells, numbered by rising coordinates.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class BlockCosts(NamedTuple):
 
     @classmethod
     def of(cls, space: FilterSpace, sent_bytes: int) -> BlockCosts:
-        """The costs of filter rows, and of coordinates that are so many bytes a row."""
+        """The costs for these filter rows, and for rows of this number of bytes."""
         d, k, m = len(space.centre), space.size, len(space.axes)
         return cls(
             PRODUCT_NS_PER_PAIR + PRODUCT_NS_PER_TERM * k,
@@ -83,7 +83,7 @@ class BlockCosts(NamedTuple):
         )
 
     def of_tasks(self, products: Floats, rows: Floats) -> Floats:
-        """Nanoseconds of tasks with these products and rows, without what products let through."""
+        """Nanoseconds of tasks with these products and rows, without the pairs that products let through."""
         return products * self.per_product + rows * self.per_sent_row + BLOCK_NS_PER_TASK
 
 
@@ -91,8 +91,8 @@ class BlockCosts(NamedTuple):
 class BlockPlan:
     """Which rows are in which block, and which blocks are joined.
 
-    Made by :func:`epsjoin.local.plan.block_planner.plan_blocks`. Some hundred KB; 3.8 MB with 255 axes of
-    1,536 dimensions.
+    Made by :func:`epsjoin.local.plan.block_planner.plan_blocks`. It takes some hundred KB; 3.8 MB with 255
+    axes of 1,536 dimensions.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ class BlockPlan:
     space : the filter rows.
     cells : the cells.
     buckets : (s, c) int64, blocks of each cell, for each of s tables; blocks are numbered in this order.
-    tasks : (t, 2) int64, the two blocks of each task. Of one table a block also meets itself.
+    tasks : (t, 2) int64, the two blocks of each task. In a self join a block also meets itself.
     block_rows : (b,) float64, expected rows of each block.
     row_bytes, sent_bytes : bytes of a row of a task in a worker's memory, and on its way there.
     expected_pairs : pairs in the result.
@@ -156,7 +156,7 @@ class BlockPlan:
         Raises
         ------
         ArgumentError
-            The text is no such plan.
+            The text is not such a plan.
         """
         try:
             read = json.loads(text)
@@ -222,7 +222,7 @@ class BlockPlan:
 
     @property
     def expected_stored_rows(self) -> float:
-        """Rows of the table ``replicas`` of a run: a block is stored once, whatever tasks read it."""
+        """Rows of the table ``replicas`` of a run: a block is stored once, however many tasks read it."""
         return float(self.block_rows.sum())
 
     @property
@@ -254,7 +254,7 @@ class BlockPlan:
 
         Parameters
         ----------
-        points : (n, d), some rows: they are in float64 at once. Not modified.
+        points : (n, d), some rows, which are converted to float64 all at once. Not modified.
         ids : (n,) int64.
         is_right : whether these are rows of the right one of two tables.
         """

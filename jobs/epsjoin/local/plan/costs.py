@@ -58,7 +58,7 @@ BOX_NS_PER_CANDIDATE = 3.0
 NS_PER_TERM = 0.5
 """Nanoseconds for a product of a coordinate of a row and one of a direction."""
 NS_PER_MOVED_ROW = 1000.0
-"""Nanoseconds for a row that one task writes and another reads. Not measured: rows are worth saving."""
+"""Nanoseconds for a row that one task writes and another reads. Not measured, but rows are worth saving."""
 
 BUDGET_FRACTION = 0.9
 """Fraction of the rows that a budget adds which the sample may use, since all rows may need a few more."""

@@ -23,8 +23,8 @@ class Cuts:
     ----------
     kind : "planned" (the default) cuts where a sample shows that the parts will have equal work; "regular"
         halves the space again and again, as the papers do. The pairs are the same.
-    n_parts : number of parts, 1 by default. There are fewer where the points or ``replication_budget`` do not
-        allow as many.
+    n_parts : number of parts, 1 by default. There are fewer if the points or ``replication_budget`` do not
+        allow this many.
     least_part_seconds : minimum expected work of a part, in seconds; 0 by default. Where parts would have
         less, there are fewer of them, since a part also takes time to plan and to start.
     k, msl : only for regular cuts: when the cube of a point is split. A cube is split at a level if it
@@ -100,7 +100,7 @@ class Cuts:
         Raises
         ------
         ArgumentError
-            ``rule`` is no rule, or no text of one.
+            ``rule`` is neither a rule nor the text of one.
         """
         if self.rule is None:
             if self.k is None or self.msl is None:

@@ -1,4 +1,4 @@
-"""The plan of a join: everything that spreading rows and joining parts need besides rows."""
+"""The plan of a join: everything besides rows that is needed to spread rows and to join parts."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class JoinPlan:
     ----------
     kind : "planned" or "regular".
     eps : threshold in the metric's unit.
-    metric, p : see :func:`epsjoin.local.metric.get_metric`; p is None but for minkowski.
+    metric, p : see :func:`epsjoin.local.metric.get_metric`; p is None except for minkowski.
     n_parts : number of parts, numbered from 0; may be fewer than were aimed at.
     dimensions : coordinates of a point.
     low : (e,) float64, lower corner of the sample's bounding box in embedded coordinates.
@@ -62,7 +62,7 @@ class JoinPlan:
     expected_pairs : pairs in the result.
     sample_rows : rows of the sample; the expectations are scaled from them.
     scale : one eps per dimension and weights; None without.
-    parts : what is expected of each part; None where nobody asks, and in plans of earlier versions.
+    parts : what is expected of each part; None if it was not needed, and in plans of earlier versions.
     """
 
     kind: str

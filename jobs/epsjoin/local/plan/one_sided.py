@@ -1,8 +1,9 @@
-"""Parts in which each left row is whole: it goes to one part, and all its possible partners go there, too.
+"""Parts for semi joins: each left row goes to one part, and all its possible partners go there, too.
 
-A pair is made where the cubes of both rows, of side eps, meet, and either row may go to several parts.
-Whether a left row has a partner can then be said only after all its parts. Here the left row is sent once,
-as a point, and each right row to all parts that its cube of side 2 eps touches: one part knows all about it.
+A pair is made where the cubes of both rows, of side eps, meet, and either row may go to several parts. Then
+one can say whether a left row has a partner only after all its parts. Here the left row is sent once, as a
+point, and each right row to all parts that its cube of side 2 eps touches: one part knows all about a left
+row.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _MARGIN = 1.0 + 2.0**-30
 
 
 def planned(cuts: Cuts) -> Cuts:
-    """Give the same settings with planned cuts: codes of regular cuts know no one-sided replicas."""
+    """Return the same settings with planned cuts: regular cuts have no one-sided replicas."""
     return replace(cuts, kind="planned", k=None, msl=None, rule=None)
 
 

@@ -69,7 +69,7 @@ def plan_join(
     eps : threshold in the metric's unit.
     metric : from :func:`epsjoin.local.metric.get_metric`.
     cuts : how to cut.
-    expected_pairs : pairs of all rows, where the caller knows more than the sample's own count.
+    expected_pairs : pairs of all rows, if the caller knows more than the sample's own count.
     sides : of two tables: whose rows the sample has. Then the sample's rows are in random order, pairs, rows
         and candidates are expected of the join of both, and a part's largest number of rows is of both. The
         cuts are fitted to all rows, whatever table they are of. By default one table is joined with itself.
@@ -146,7 +146,7 @@ class SampledRows:
 
     @property
     def scale(self) -> float:
-        """For how many rows a row of the sample stands."""
+        """How many rows a row of the sample stands for."""
         return self.n_rows / len(self.points) if len(self.points) else 0.0
 
 
@@ -198,7 +198,7 @@ def _expect_seconds(rows: SampledRows, pairs: float) -> float:
 
 
 def _plan_parts(rows: SampledRows, cuts: Cuts, pairs: float) -> JoinPlan:
-    """Plan with the parts that ``cuts`` aims at, however many rows the largest has."""
+    """Plan with the number of parts that ``cuts`` aims at, however many rows the largest part has."""
     metric, scale = rows.metric, rows.scale
     made = _cut_planned(rows, cuts) if cuts.kind == "planned" else _cut_regular(rows, cuts)
     plan = JoinPlan(

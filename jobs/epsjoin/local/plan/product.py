@@ -1,9 +1,9 @@
-"""Whether a join in many dimensions goes through products of blocks, and of which filter rows.
+"""Whether a join in many dimensions goes through products of blocks, and by which filter rows.
 
 On a sample: the principal axes, or the coordinates themselves, the first m of them by falling variance, for
-each m of a list; the pairs of the sample that their products let through stand for those of all rows. Where
-rows are so far apart in no few directions, no axes are looked for (:mod:`epsjoin.local.plan.separation`). The
-cost of the best is compared with that of a window sweep, by the constants of :mod:`epsjoin.local.plan.costs`.
+each m of a list; the pairs of the sample that their products let through stand for those of all rows. If a
+few directions cannot hold rows apart, no axes are looked for (:mod:`epsjoin.local.plan.separation`). The cost
+of the best is compared with that of a window sweep, by the constants of :mod:`epsjoin.local.plan.costs`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from epsjoin.local.product.rows import (
 )
 
 MIN_DIMENSIONS, MANY_DIMENSIONS = 12, 32
-"""Minimum number of dimensions for which products are considered at all, and before any sweep."""
+"""Minimum number of dimensions in which products are considered at all, and in which before any sweep."""
 _MAX_AXES = 128
 """Maximum number of principal axes."""
 _ROUNDS = 3
@@ -65,7 +65,7 @@ class ProductPlan(NamedTuple):
 
 
 class _Join(NamedTuple):
-    """What is joined, and the rows of a sample whose pairs tell what filter rows let through."""
+    """What is joined, and rows of a sample whose pairs show how many filter rows let through."""
 
     placed: Floats
     n_left: int
@@ -76,20 +76,22 @@ class _Join(NamedTuple):
 
 
 def has_products(metric: Metric) -> bool:
-    """Whether distances of this metric are told by products."""
+    """Whether products give the distances of this metric."""
     return type(metric) is Metric and METRICS[metric.name] in (EUCLIDEAN, COSINE)
 
 
 class ProductSample(NamedTuple):
     """Embedded rows of the tables, float64, none of these arrays empty, no two with a row in common.
 
-    Only where a table has fewer than four rows, or either of two has one, rows are in several.
+    Only if a table has fewer than four rows, or one of two tables has a single row, rows are in several of
+    them.
 
     Parameters
     ----------
     left, right : (m, d) and (l, d), whose pairs tell what filter rows let through; of one table two samples.
     others : (o, d), of all tables, for whose axes filter rows are made. Axes of the same rows would seem to
-        tell them apart better than any others: beside many dimensions, a sample has few rows.
+        separate them better than they separate others, since a sample has few rows compared with its
+        dimensions.
     """
 
     left: Floats
@@ -109,7 +111,7 @@ def plan_product(
     n_rows : rows of all tables.
     eps : threshold of the metric.
     metric : one that :func:`has_products`.
-    each : (m,) thresholds of the left rows of the sample, where they differ; ``eps`` is one in their midst.
+    each : (m,) thresholds of the left rows of the sample, if they differ; ``eps`` is then a middle one.
 
     Returns
     -------

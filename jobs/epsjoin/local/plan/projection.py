@@ -1,7 +1,7 @@
 """Choose the coordinates of a window sweep on a sample, and estimate what the sweep will cost.
 
-1. :func:`order_axes`: axes by what they separate: on the first the fewest pairs of the sample are within
-   eps, each next one leaves the fewest of those that all before it leave.
+1. :func:`order_axes`: axes by what they separate: on the first one the fewest pairs of the sample are within
+   eps, and each next one leaves the fewest of the pairs that all before it leave.
 2. For the raw axes and, with Euclid's norm, the principal axes: the filter's size and the grid's dimensions
    with the least estimated cost. Candidates and survivors are counted on the sample, pairs of it standing for
    ``(n / m)**2`` pairs.
@@ -38,7 +38,7 @@ _MAX_GRID = 6
 _MIN_TRIED_ROWS, _MAX_TRIED_ROWS = 1024, 4096
 """Minimum and maximum number of rows of a sample on which coordinates are tried."""
 _FEW_TRIED_ROWS = 512
-"""Number of rows of a sample by which a simple filter is judged that most pairs come to."""
+"""Number of rows of a sample by which a simple filter is judged if most pairs are candidates."""
 _ROWS_PER_TRIED_ROW = 100
 """Number of rows of the join for each row on which coordinates are tried: trying costs little then."""
 _MAX_TRIED_PAIRS = 20_000
@@ -46,7 +46,7 @@ _MAX_TRIED_PAIRS = 20_000
 _MIN_ROWS = 24_000
 """Number of rows from which on coordinates are tried: fewer are mostly joined sooner than planned."""
 _MIN_COSTLY_ROWS = 2000
-"""Minimum number of rows for which they are tried where the simple ones cost ``_COSTLY_NANOSECONDS``."""
+"""Minimum number of rows for which coordinates are tried if the simple ones cost ``_COSTLY_NANOSECONDS``."""
 _NOTABLE_NANOSECONDS = 2e6
 """Estimated nanoseconds of a sweep of few rows from which on principal axes are tried, in one way."""
 _COSTLY_NANOSECONDS = 5e7
@@ -77,7 +77,7 @@ class Choice(NamedTuple):
 
 
 def simple_projection(embedded: Floats, norm: int, n_grid: int = 1) -> Projection:
-    """Axes by falling variance: for few rows, where choosing would cost more than it saves.
+    """Axes by falling variance: for few rows, for which choosing would cost more than it saves.
 
     Parameters
     ----------
@@ -147,7 +147,7 @@ def choose_projection(
 
     Notes
     -----
-    Milliseconds, some tens of them in many dimensions: 1024 to 4096 rows of the sample are tried.
+    It takes milliseconds, in many dimensions some tens of them: 1024 to 4096 rows of the sample are tried.
     """
     rows = draw_tried_rows(len(sample), n_rows)
     tried_rows = sample if len(rows) == len(sample) else sample[rows]
@@ -244,7 +244,7 @@ def row_candidates(embedded: Floats, is_carried: Bools, eps: float, projection: 
 
 
 def principal_axes(embedded: Floats) -> Floats:
-    """Orthonormal axes by falling variance of a sample, its outliers drawn in, as rows; (e, e) float64.
+    """Orthonormal axes by falling variance of a sample with its outliers moved in, as rows; (e, e) float64.
 
     None, (0, e), in one dimension and beyond ``MAX_ROTATED_DIMENSIONS``. ``embedded`` (m, e) is not modified.
     """
@@ -260,7 +260,7 @@ def _clipped(embedded: Floats, projection: Projection) -> Floats:
         return np.minimum(np.maximum(centred, projection.low, out=centred), projection.high, out=centred)
 
 
-@one_thread()  # several wait for one another longer than products of a few rows take
+@one_thread()  # several threads wait for one another longer than products of a few rows take
 def _principal_axes(centred: Floats) -> Floats:
     """Orthonormal axes by falling variance, as rows; (e, e) float64."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -299,7 +299,7 @@ def _best_grid(trial: _Trial, projection: Projection) -> Choice:
 
 
 def _with_survivors(trial: _Trial, choice: Choice) -> Choice:
-    """Add to the cost of a choice that of deciding what its filter lets through."""
+    """Add to the cost of a choice the cost of deciding what its filter lets through."""
     survivors = _survivors(trial, choice.projection) * trial.scale**2
     nanoseconds = choice.nanoseconds + FILTER_NS_PER_SURVIVOR * survivors
     return choice._replace(nanoseconds=nanoseconds, survivors=survivors)
@@ -336,7 +336,7 @@ def _cost(trial: _Trial, projection: Projection) -> Choice:
     keys = sort_keys(coordinates, projection.n_grid, group, meetings, projection.norm, n_rows)
     of_rows, of_passes = window_candidates(keys)
     candidates, visits = float(of_rows.sum()) * trial.scale**2, of_passes * trial.scale
-    # A window needs a block at least, if it is not empty.
+    # a window that is not empty needs at least one block
     filled = visits * -np.expm1(-candidates / visits) if visits else 0.0
     terms = e if projection.is_rotated else 1
     nanoseconds = (

@@ -56,7 +56,7 @@ def expect_candidates(
 
     Notes
     -----
-    O(m log m). Whether the candidates of a window are those of whole bins is told by the sample, too.
+    O(m log m). The sample also tells whether the candidates of a window are those of whole bins.
     """
     m = len(sample)
     projection = choose_coordinates(sample, n_rows, eps, norm)

@@ -1,4 +1,4 @@
-"""How many pairs any few axes let through at least: what tells that looking for such axes is in vain.
+"""How many pairs a few axes must let through, whichever they are: whether looking for such axes is in vain.
 
 Of two rows x and y that are compared, let M be the mean of ``(x - y)(x - y)'``. On m orthonormal axes their
 mean square difference is at most the sum of the m largest eigenvalues of M, so by Cauchy and Schwarz at most
@@ -32,18 +32,18 @@ class Separation(NamedTuple):
     of_lengths: float
 
     def passing(self, m: int, *, are_turned: bool) -> float:
-        """The least fraction of pairs that m axes and the length of the rest let through, about.
+        """Approximately the least fraction of pairs that m axes and the length of the rest let through.
 
         Parameters
         ----------
         m : number of axes, at most d.
-        are_turned : whether they may be any orthonormal ones; else they are coordinates.
+        are_turned : whether they may be any orthonormal axes; otherwise they are coordinates.
         """
         on_axes = float(self.on_coordinates[m - 1])
         if are_turned:
             on_axes = min(math.sqrt(m * self.trace), float(self.on_coordinates[-1]))
         square = on_axes + self.of_lengths
-        return 1.0 - square if square < 1.0 else 0.0  # of rows that overflow, nothing is known
+        return 1.0 - square if square < 1.0 else 0.0  # nothing is known of rows that overflow
 
 
 def separate(left: Floats, right: Floats, reach: float) -> Separation:

@@ -39,14 +39,14 @@ class SampledSides(NamedTuple):
 
     @property
     def weights(self) -> tuple[float, float]:
-        """For how many rows of its table a row of the sample stands, left and right."""
+        """How many rows of its table a row of the sample stands for, left and right."""
         n_right = int(np.count_nonzero(self.is_right))
         n_left = len(self.is_right) - n_right
         return self.n_rows[0] / max(1, n_left), self.n_rows[1] / max(1, n_right)
 
     @property
     def pair_weight(self) -> float:
-        """For how many pairs of rows a left row and a right row of the sample stand."""
+        """How many pairs of rows a left row and a right row of the sample stand for."""
         return self.weights[0] * self.weights[1]
 
 

@@ -1,8 +1,8 @@
-"""Which way a join in many dimensions goes: through products of blocks, or by a window sweep.
+"""How a join in many dimensions is done: by products of blocks, or by a window sweep.
 
 Both are planned on samples, and the one with the lower cost is taken, by the constants of
-:mod:`epsjoin.local.plan.costs`. Where products take less time than planning, only the simplest sweeps are
-looked at, or none; none, too, where no few coordinates tell rows apart.
+:mod:`epsjoin.local.plan.costs`. If products take less time than planning, only the simplest sweeps are
+considered, or none; also none if a few coordinates cannot tell rows apart.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MAX_QUICK_DIMENSIONS = 128
 _MIN_TERMS = 1 << 23
 """Minimum number of coordinates of all pairs of rows for which products are considered."""
 _SAMPLE_ROWS = 512
-"""Number of rows of either table whose pairs tell what products let through; axes are those of as many
+"""Number of rows of each table whose pairs show what products let through; axes are those of as many
 others."""
 
 
@@ -67,7 +67,7 @@ class Tables(NamedTuple):
 
 
 def are_few(n_pairs: float, d: int) -> bool:
-    """Whether so many pairs of rows are compared sooner than a way is planned."""
+    """Whether comparing this number of pairs of rows takes less time than planning."""
     return n_pairs * d < _MIN_TERMS
 
 
@@ -107,7 +107,8 @@ def _choose_in_few_dimensions(
 ) -> ProductPlan | Choice:
     """Plan a sweep, and products where these may cost less.
 
-    Most sets of few dimensions are swept soonest, and a sample tells that in less time than it is multiplied.
+    For most sets of few dimensions a sweep is fastest, and a sample shows that in less time than its products
+    take.
     """
     least = tables.n_pairs * PRODUCT_NS_PER_PAIR
     sweep = _plan_sweep(tables, eps, metric, is_quick=least < PLANNING_NS, ranges=ranges)
@@ -118,7 +119,7 @@ def _choose_in_few_dimensions(
 
 
 def _draw_sample(tables: Tables, metric: Metric) -> ProductSample:
-    """Draw rows of the tables, half of them for axes; all for all, where they are too few to divide."""
+    """Draw rows of the tables, half of them for axes; if they are too few to divide, all for both."""
     random = np.random.default_rng(0)
 
     def draw(points: Points, n_rows: int) -> Floats:
@@ -138,7 +139,7 @@ def _draw_sample(tables: Tables, metric: Metric) -> ProductSample:
 
 
 def _least_sweep_nanoseconds(sample: ProductSample, tables: Tables, eps: float, metric: Metric) -> float:
-    """What deciding the pairs costs that no filter of a sweep leaves out, whatever its coordinates."""
+    """The cost of deciding the pairs that every filter of a sweep lets through, whatever its coordinates."""
     reach = metric.embedded_eps(eps)
     passing = separate(sample.left, sample.right, reach).passing(FILTER_SIZES[-1], are_turned=True)
     return SWEEP_NS_PER_TERM * _decided_terms(sample.left, reach, metric) * passing * tables.n_pairs

@@ -1,4 +1,4 @@
-"""One thread for BLAS: whoever multiplies blocks of matrices in threads of its own needs no others.
+"""One thread for BLAS: code that multiplies blocks of matrices in its own threads needs no others.
 
 NumPy's products run in as many threads as there are processors, unless its BLAS was told otherwise. The
 library of NumPy's wheels is OpenBLAS, which is told by a function; where there is none of its functions,
@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 
 class _Threads(NamedTuple):
-    """The functions of a BLAS that tell and set the number of its threads."""
+    """The functions of a BLAS that return and set the number of its threads."""
 
     get: Callable[[], int]
     set: Callable[[int], object]
@@ -59,8 +59,8 @@ def one_thread() -> Iterator[None]:
 
     Notes
     -----
-    The number is one for the whole process: other threads' products run in one thread meanwhile. Some
-    microseconds.
+    The number holds for the whole process: meanwhile, products of other threads run in one thread, too. It
+    takes some microseconds.
     """
     threads = _threads()
     if threads is None:

@@ -1,8 +1,8 @@
 """Semi joins by products of blocks: which rows of a table have a partner, without pairs.
 
-A block of left rows meets the right blocks one after the other, and its rows leave it with their first
-partner: what is multiplied shrinks. Of one table both triangles are multiplied, since a row that has left
-would still be looked for by others.
+A block of left rows meets the right blocks one after the other, and a row leaves it when its first partner is
+found, so that products become smaller. For one table both triangles are multiplied, since a row that has left
+is still a possible partner of others.
 """
 
 from __future__ import annotations

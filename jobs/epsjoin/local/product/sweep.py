@@ -27,7 +27,7 @@ BLOCK_ROWS = 512
 """Number of rows of a block, a multiple of ``LANES``: a product of two takes 1 MiB, which a core's cache
 holds."""
 _BLOCKS_PER_STEP = 16
-"""Number of products after which a step returns: hundredths of a second, so that its caller may stop."""
+"""Number of products after which a step returns: hundredths of a second, so that the caller can stop."""
 
 
 class NamedRows(NamedTuple):
@@ -62,7 +62,7 @@ def sweep_products(
     space : the filter rows. Any is exact.
     metric, eps : Euclid or cosine, and its threshold.
     options, show : see :func:`epsjoin.local.sweep.sweeping.sweep_chunks`.
-    is_ordered : whether the smaller name of a pair comes first, which of one table it always does.
+    is_ordered : whether the smaller name of a pair comes first; for one table it always does.
 
     Yields
     ------
@@ -150,7 +150,7 @@ class _Blocks(threading.local):
         return n_rows * min(BLOCK_ROWS, len(self.right.rows.points) - column)
 
     def _order(self, batch: PairBatch, found: int) -> None:
-        """Let the smaller name of a pair be the left one, where that is asked for."""
+        """Make the smaller name of a pair the left one, if that is asked for."""
         if self.is_ordered:
             left, right = batch.left[:found], batch.right[:found]
             batch.left[:found], batch.right[:found] = np.minimum(left, right), np.maximum(left, right)

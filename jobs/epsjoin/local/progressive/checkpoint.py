@@ -1,4 +1,4 @@
-"""What a process after this one needs to go on with a join that was stopped, and how it goes on."""
+"""What a later process needs to continue a join that was stopped, and how it continues."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Checkpoint:
 
     Parameters
     ----------
-    tables, options, plans, estimates, results, work : of the join, before it begins.
+    tables, options, plans, estimates, results, work : the parts of the join, before it begins.
     spill : its folder.
     """
 
@@ -36,19 +36,19 @@ class Checkpoint:
     ) -> None:
         self._spill, self._tables, self._plans = spill, tables, plans
         self._estimates, self._results, self._work = estimates, results, work
-        self._written_rows = [0, 0]  # of each table, up to the last that is in a run
+        self._written_rows = [0, 0]  # for each table, up to the last row that is in a run
         self._made_for = _fingerprint(tables, options, plans)  # before eps is lowered
         self._has_begun = False
 
     def mark_written(self) -> None:
-        """From now on every row that has been read is in a run."""
+        """Take note that every row that has been read is in a run now."""
         self._written_rows = list(self._tables.read_rows)
 
     def save(self, runs: list[SortedRun]) -> None:
-        """Name the runs from which a process after this one can go on, and delete the files of others.
+        """Name the runs from which a later process can continue, and delete the files of others.
 
-        Rows that have been read and are in no run yet, while an idle input has runs merged, would be missing:
-        until they are written the folder stays as it was.
+        If runs are merged while an input is idle, rows may have been read that are in no run yet. They would
+        be missing, so the folder stays as it was until they are written.
         """
         if self._spill.is_kept and self._tables.read_rows != self._written_rows:
             return
@@ -66,11 +66,11 @@ class Checkpoint:
         self._spill.keep_only(runs)
 
     def save_lowest(self, lowest: float) -> None:
-        """Note how far eps was lowered, and what is not found out after that; nothing before the join begins.
+        """Note how far eps was lowered, and what cannot be found out later; nothing before the join begins.
 
-        A process after this one meets the pairs that came before no more, and a row that has a partner is not
-        alone, however far away that is. Rows may not be in a run yet: then nothing else says whether the
-        other process reads the same.
+        A later process does not meet the earlier pairs again, and a row that has a partner is not alone,
+        however far away the partner is. As long as rows are not in a run yet, only this note can say whether
+        the later process reads the same rows.
         """
         if not self._has_begun:
             return
@@ -80,11 +80,11 @@ class Checkpoint:
         self._spill.write_lowest(self._made_for, lowest, **more)
 
     def resume(self) -> tuple[list[SortedRun], float | None]:
-        """Go on from what a process before has finished.
+        """Continue from what an earlier process has finished.
 
         Returns
         -------
-        Its runs, and the threshold to which eps was lowered, here or there; None where it was not.
+        Its runs, and the threshold to which eps was lowered, here or there; None if it was not.
 
         Raises
         ------
@@ -98,7 +98,7 @@ class Checkpoint:
             )
         self._has_begun = True
         runs: list[SortedRun] = []
-        if found is not None and "state" in found:  # otherwise it says no more than how far eps was lowered
+        if found is not None and "state" in found:  # otherwise it only says how far eps was lowered
             runs = self._take_over(found)
         if found is not None and "partners_of" in found:
             self._results.restore_partners(found["partners"])
@@ -109,7 +109,7 @@ class Checkpoint:
         return runs, min(lowest, default=None)
 
     def _take_over(self, found: dict[str, Any]) -> list[SortedRun]:
-        """Go on from the runs of a manifest."""
+        """Continue from the runs of a manifest."""
         self._spill.take_over(found)
         runs: list[SortedRun] = found["runs"]
         self._plans.restore(found["state"])
@@ -124,13 +124,13 @@ class Checkpoint:
         return runs
 
     def _read_so_far(self) -> list[tuple[int, list[int]]]:
-        """How many rows of each table were read, here or by a process before, and their checksums."""
+        """How many rows of each table were read, here or by an earlier process, and their checksums."""
         here = zip(self._tables.read_rows, self._tables.checksums, strict=True)
         return [before or now for before, now in zip(self._tables.expected, here, strict=True)]
 
 
 def _fingerprint(tables: Tables, options: Options, plans: Plans) -> str:
-    """What tells a join from others: what it is on, how, and of which tables."""
+    """What distinguishes a join from others: its condition, its options and its tables."""
     on = plans.on
     values = on.__getstate__()  # in slots, too
     how, _, sizes, has_numbers, _ = options

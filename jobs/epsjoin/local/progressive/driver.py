@@ -1,9 +1,10 @@
 """The progressive merge join: any kind of join, in bounded memory, the first pairs at once.
 
 *Phase 1* reads both tables a run at a time, joins each run in memory and writes it sorted. *Phase 2* merges
-the runs and finds the pairs of different runs. All pairs come once, whatever memory, order of the rows and of
-the merges. Dittrich's dissertation, chapter 4; the kind of join is asked for keys and decisions, and nothing
-here depends on which it is (section 5.3.5: every sort-based join has its progressive merge join).
+the runs and finds the pairs of different runs. All pairs come once, whatever the memory and the order of the
+rows and of the merges. This is chapter 4 of Dittrich's dissertation. The kind of join gives keys and decides,
+and nothing here depends on which kind it is (section 5.3.5: every sort-based join has its progressive merge
+join).
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ RUNS, MERGES = "runs", "merges"
 """Phases: runs are read, runs are merged."""
 
 _MAX_ROWS_BEFORE = 2000
-"""Rows of both tables from which pairs are estimated before the tables are read."""
+"""Maximum number of rows of both tables from which pairs are estimated before the tables are read."""
 _MARKS = (10, 50, 90)
 """Percentages of the last merge at which the estimate goes to the counters."""
 
@@ -73,7 +74,7 @@ class Driver:
         )
         self._goals = options.sizes.first_rows  # rows after which the first run is joined
         self._runs: list[SortedRun] = []
-        self._area: KindArea | None = None  # of the merge that goes on
+        self._area: KindArea | None = None  # of the merge that is under way
         self.merged = 0.0  # fraction of the rows of the last merge that have been swept
 
     @property
@@ -88,7 +89,7 @@ class Driver:
 
     @property
     def lonely_side(self) -> int | None:
-        """Whose rows without a partner the batch has that was given last: 0 left, 1 right, None pairs."""
+        """What the last batch has: 0 left rows without a partner, 1 right ones, None pairs."""
         return self._results.lonely_side
 
     @property
@@ -98,7 +99,7 @@ class Driver:
 
     @property
     def is_random(self) -> bool:
-        """Whether nothing speaks against a random order of the rows."""
+        """Whether there is no evidence against a random order of the rows."""
         return self._estimates.order.is_random
 
     def _give(self, met: Met, phase: str) -> Iterator[Found]:
@@ -110,7 +111,7 @@ class Driver:
             yield Found(pairs, phase, self.estimate)
 
     def _leave(self, rows: SweepRows) -> SweepRows:
-        """Rows that may still be asked for; a benchmark of older sort-merge joins puts its own here."""
+        """The rows that are still needed; a benchmark of older sort-merge joins replaces this method."""
         return self._results.leave(rows)
 
     # ---------------------------------------------------------------------------------------- phase 1
@@ -128,7 +129,7 @@ class Driver:
             yield from self._merge_some()
 
     def _look_ahead(self) -> None:
-        """Fit the condition to a sample, and estimate by it, where one can be drawn: few rows come first."""
+        """Fit the condition to a sample, and estimate by it, if one can be drawn."""
         sizes, asked = self._options.sizes, self._options.first_pairs
         sample = self._tables.sample(self._plans.on, min(_MAX_ROWS_BEFORE, sizes.run_rows // 2))
         if sample is None:
@@ -184,12 +185,12 @@ class Driver:
             return sorted_by_key(kind, raw)
 
     def _thin(self, raw: SweepRows) -> Generator[Found, None, SweepRows]:
-        """Of a semi or an anti join, let one of equal rows stand for all: whom it meets, they meet, too.
+        """In a semi or anti join, let one of equal rows stand for all, since all have the same partners.
 
-        Of one table they are partners of one another, and have all that is asked; of two tables this holds
-        for right rows, of which nothing is asked.
+        In one table equal rows are partners of one another, so nothing more is asked about them; in two
+        tables this is done for right rows, about which nothing is asked.
         """
-        of_kind = vars(type(self._plans.on))  # and not of what it inherits from: it may decide otherwise
+        of_kind = vars(type(self._plans.on))  # and not of its base class: it may decide otherwise
         if not (self._results.gives_rows and of_kind.get("joins_equals", False)):
             return raw
         may_go = (raw.flags & IS_NULL) == 0
@@ -288,7 +289,7 @@ class Driver:
         yield from self._merge(taken, is_last=len(taken) == len(self._runs))
 
     def _merge_eagerly(self) -> Iterator[Found]:
-        """Merge as many runs of one level as a merge takes, as soon as they stand."""
+        """Merge as many runs of one level as a merge takes, as soon as there are so many."""
         most = self._options.sizes.fan_in
         while self._options.traversal == "eager" and not (self._tables.all_ended and len(self._runs) <= most):
             taken = runs_of_full_level(self._runs, most)
@@ -303,7 +304,7 @@ class Driver:
         yield from self._merge(lowest_runs(self._runs, self._options.sizes.fan_in), is_last=False)
 
     def _merge(self, runs: list[SortedRun], *, is_last: bool) -> Iterator[Found]:
-        """Merge runs: give the pairs of different ones, write what they become, except in the last merge."""
+        """Merge runs: yield the pairs of different runs, and write the result, except in the last merge."""
         level = max(run.level for run in runs)
         progress = MergeProgress([self._estimates.known[run.name] for run in runs], self._estimates.edges)
         writer = None if is_last else self._spill.new_run(1 + level)
@@ -371,7 +372,7 @@ class Driver:
     # ----------------------------------------------------------------------------------------- steering
 
     def lower_eps(self, eps: float) -> None:
-        """Lower the threshold of all pairs that are still to come, also of a process after this one."""
+        """Lower the threshold of all pairs that are still to come, also in a later process."""
         self._plans.lower(eps)
         if self._area is not None:
             self._area.kind = self._plans.written

@@ -1,4 +1,4 @@
-"""Rows with equal values, of which one may stand for all where it only matters who has a partner."""
+"""Rows with equal values, of which one may stand for all if it only matters which rows have a partner."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def find_equal_rows(values: Values, asked: Bools) -> tuple[Ints, Ints]:
         hashes = (hashes ^ column) * _FACTOR
         hashes ^= hashes >> np.uint64(32)
     order = argsort(hashes.view(np.int64))
-    # rows of one hash that are not equal only hide others behind them, which are compared as ever
+    # different rows with the same hash only hide equal rows behind them, which are then compared as usual
     is_new = np.ones(len(rows), np.bool_)
     is_new[1:] = (bits[order[1:]] != bits[order[:-1]]).any(axis=1)
     first = order[np.flatnonzero(is_new)][np.cumsum(is_new) - 1]

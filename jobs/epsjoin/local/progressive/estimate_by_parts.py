@@ -6,7 +6,8 @@ expected corrects what is expected of the rest:
     Z = sum(z over done) + beta sum(p over rest),  beta = (sum(z over done) + k) / (sum(p over done) + k)
 
 With ``k = 0`` this is the ratio estimator of survey sampling. ``k``, here what is expected of two mean parts,
-is the word of the plan: it counts as much as two parts that went as planned, and hardly among ten.
+is the weight of the plan: it counts as much as two parts that went as planned, and hardly matters once ten
+parts are done.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from epsjoin.local.plan.join_plan import ExpectedParts
 from epsjoin.local.progressive.running import RunningEstimate, student
 
 PLAN_PARTS = 2.0
-"""Number of mean parts as much as which the plan's own expectation counts."""
+"""The plan's own expectation counts as much as this number of mean parts."""
 _TYPICAL = 0.75
-"""Fraction of the done parts that have no larger ratio to what was expected than the rest is given."""
+"""Fraction of the finished parts whose ratio to what was expected is at most that given to the rest."""
 RADII_PER_OCTAVE = 64
 """Radii between eps and eps / 2 by which distances are counted, to find a smaller eps."""
 _OCTAVES = 40
@@ -51,15 +52,15 @@ def look_ahead(
 
     Parameters
     ----------
-    expected : of a plan that says it of each part; None: each part's pairs are taken as its rows.
-    rows : (k,) float64, rows of each part; None where they are not known before the join.
+    expected : what the plan expects of each part; None: pairs are expected in proportion to rows.
+    rows : (k,) float64, rows of each part; None if they are not known before the join.
     n_pairs : pairs that the plan expects of all parts.
     n_parts : k.
 
     Notes
     -----
-    A sample that misses rows misses their pairs, too: rows are counted exactly before the join begins, and
-    pairs are taken to grow with their square, work in proportion.
+    A sample that misses rows misses their pairs, too. Rows are counted exactly before the join begins; pairs
+    are taken to grow with their square, and work in proportion to them.
     """
     if expected is None or len(expected.rows) != n_parts:
         shares = np.ones(n_parts) if rows is None else np.maximum(rows, 1.0)
@@ -90,8 +91,8 @@ def estimate_parts(expected: Floats, found: Floats, is_done: Bools) -> RunningEs
     -----
     The interval is that of Student's t by the residuals of the ratio. Where a part is expected to have more
     pairs, its residual is larger in proportion: ``Var(z_i) = s² p_i²``, with ``s²`` from ``(z_i / p_i -
-    beta)²``. It needs no random order of the parts, only that what the plan misjudges has nothing to do with
-    when a part ends. Pairs are counts: the variance is at least that of independent pairs.
+    beta)²``. It needs no random order of the parts, only that the errors of the plan are independent of when
+    a part ends. Pairs are counts: the variance is at least that of independent pairs.
 
     References
     ----------
@@ -169,15 +170,15 @@ def largest_fitting_eps(
 
     Returns
     -------
-    In 6 significant digits, rounded down. None where more pairs than are allowed are as good as equal points,
-    which no eps parts, or where no part is done.
+    In 6 significant digits, rounded down. None if more pairs than are allowed are of (nearly) equal points,
+    which no eps separates, or if no part is done.
 
     Notes
     -----
-    For each radius the parts that are done are counted, and the others are given the ratio to what was
-    expected of them that three of four done parts do not exceed: unlike the estimate's own ratio it does not
-    follow a single part with very many pairs, whose pairs may have other distances than all others. Of few
-    parts this says little, so j parts add ``1 / sqrt(j)`` to it.
+    For each radius, the pairs of finished parts are counted, and for the others the ratio to what was
+    expected of them is taken that three of four finished parts do not exceed. Unlike the estimate's own
+    ratio, it does not follow a single part with very many pairs, whose distances may differ from all others.
+    A few parts say little, so with j parts ``1 / sqrt(j)`` is added to it.
     """
     if not len(by_radius):
         return None

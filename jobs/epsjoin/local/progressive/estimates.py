@@ -48,7 +48,7 @@ class Estimates:
         self.now = RunningEstimate(None)
 
     def begin_run(self) -> None:
-        """Count pairs anew: the rows that are read from now on are of another run."""
+        """Begin to count anew: the rows that are read from now on belong to another run."""
         self.this_run = RunCount((self._tables.read_rows[0], self._tables.read_rows[1]))
 
     def before(self, kind: SweepKind, samples: list[SweepRows]) -> None:
@@ -136,7 +136,7 @@ class Estimates:
         }
 
     def restore(self, saved: dict[str, Any], runs: list[SortedRun]) -> None:
-        """Go on from what a process before knew of its runs."""
+        """Continue with what an earlier process knew of its runs."""
         self.edges = _unpacked(saved["edges"])
         self.order = OrderCheck([_unpacked(edges) for edges in saved["order"][0]], saved["order"][1])
         self.known = {

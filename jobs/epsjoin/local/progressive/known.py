@@ -32,7 +32,7 @@ class KnownRun(NamedTuple):
     ----------
     pairs : how many.
     at_key : (bins,) float64, at which keys a merge would find them.
-    some : (k, 2) int64, row numbers of some of them; none of a run that a merge has made.
+    some : (k, 2) int64, row numbers of some of them; none for a run that a merge has made.
     """
 
     pairs: RunPairs
@@ -40,7 +40,7 @@ class KnownRun(NamedTuple):
     some: Ints
 
     def by_other_keys(self, rows: SweepRows, two_tables: bool, pair_keys: PairKeys, edges: Keys) -> KnownRun:
-        """The same of the run's rows, each of which is given once, by other keys."""
+        """The same by other keys of the run's rows, each of which is given once."""
         places = _places(rows, self.some[:, 0], self.some[:, 1], two_tables)
         return self._replace(at_key=_spread(pair_keys(rows, *places), edges, self.pairs.pairs))
 

@@ -20,7 +20,7 @@ class Block(NamedTuple):
     key : the first key of the rows.
     read : reads them; each row has the place of its run among the runs as ``run``.
     is_again : whether the rows come once more, only to be compared with those that the area holds.
-    is_alone : whether the area drops all that it holds first.
+    is_alone : whether the area first drops all that it holds.
     """
 
     key: Any

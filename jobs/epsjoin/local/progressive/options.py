@@ -18,8 +18,8 @@ class Options(NamedTuple):
     ----------
     how, traversal : as of :func:`epsjoin.progressive_join`.
     sizes : how memory is divided.
-    has_numbers : whether ids are others than the row numbers.
-    first_pairs : how many pairs the rows that are joined first should have; None: any.
+    has_numbers : whether ids differ from the row numbers.
+    first_pairs : how many pairs the rows that are joined first should have; None: any number.
     """
 
     how: How

@@ -1,8 +1,8 @@
 """How the rows of a progressive join are keyed: those of a run in memory, and those on disk.
 
 The condition is fitted once, before a row is joined, and the parts by which runs are written are planned
-once, before the first is. Between the phases both numbers are known that a plan could only expect, the rows
-of each part and all rows, and a plan that turns out bad is replaced: section 6.2 of Dittrich's dissertation.
+once, before the first is. Between the phases, the rows of each part and of all parts are known, which a plan
+could only expect, and a plan that turns out bad is replaced: section 6.2 of Dittrich's dissertation.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from epsjoin.local.progressive.tables import Tables
 _MAX_SAMPLE_ROWS, _SAMPLE_ROWS_PER_PART = 20_000, 200
 """Rows on which parts are planned, in all and for each part."""
 _UNKNOWN_RUNS = 16
-"""How many runs are expected of tables whose size nobody knows."""
+"""How many runs are expected of tables of unknown size."""
 _REPLAN_PASSES = 3
 """How often another plan reads or writes all rows: once for a sample, once to read them, once to write."""
 
@@ -83,7 +83,7 @@ class Plans:
         self._whole = self.on.fit(sample.values, self._expected_rows)
 
     def make(self, raw: SweepRows) -> Keys:
-        """Plan parts, on a sample of the tables where one can be drawn, else on a run.
+        """Plan parts, on a sample of the tables if one can be drawn, otherwise on a run.
 
         Returns
         -------
@@ -146,20 +146,20 @@ class Plans:
         Raises
         ------
         ArgumentError
-            The condition has none, or a lower one.
+            The condition has no threshold, or a lower one.
         """
         self.on = self.on.lowered(eps)
         self._whole = None if self._whole is None else self._whole.lowered(eps)
         self.cut = None if self.cut is None else self.cut.lowered(eps)
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on with what a process before has fitted and planned."""
+        """Continue with what an earlier process has fitted and planned."""
         self._whole, self.cut = self.on.restored(state)
         self.is_made = True
 
 
 def _rows_of_parts(runs: Iterable[SortedRun]) -> Floats:
-    """Rows of each part, those of all runs."""
+    """Rows of each part, in all runs together."""
     keys = [page.key for run in runs for page in run.pages]
     rows = [page.rows for run in runs for page in run.pages]
     part = np.unique(np.array(keys, np.int64), return_inverse=True)[1]

@@ -1,4 +1,4 @@
-"""What a progressive join gives for the pairs that it meets: pairs, or rows with or without a partner."""
+"""What a progressive join yields for the pairs that it finds: pairs, or rows with or without a partner."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Found(NamedTuple):
 
     Parameters
     ----------
-    pairs : pairs, each of which comes once and is never taken back; of a semi or an anti join
+    pairs : pairs, each of which comes once and is never taken back; for a semi or anti join
         :class:`epsjoin.Rows`.
     phase : "runs" while the tables are read, "merges" afterwards.
     estimate : how many pairs there will be; see :class:`epsjoin.RunningEstimate`.
@@ -57,7 +57,7 @@ class Results:
         self._start = time.perf_counter()
         self.lowest: float | None = None  # a threshold that was lowered since the join began
         self.pairs = 0
-        self.before = 0  # pairs that a process before this one has given
+        self.before = 0  # pairs that an earlier process has yielded
         self.lonely_side: int | None = (
             None  # of the batch that was given last, 0 or 1 if its rows have no partner
         )
@@ -93,9 +93,9 @@ class Results:
         return lonely & ~rows.is_right if self._two else lonely
 
     def leave(self, rows: SweepRows) -> SweepRows:
-        """Of a semi or an anti join: left rows without a partner so far, and all right ones.
+        """The rows that a semi or anti join still needs: left ones without a partner, and all right ones.
 
-        Of one table all rows stay: each may be another's only partner.
+        In one table all rows stay, since each may be the only partner of another.
         """
         return rows.take(~self._has_partner(rows)) if self.gives_rows and self._two else rows
 
@@ -161,7 +161,7 @@ class Results:
         return [side.packed.tobytes().hex() for side in self._partners]
 
     def restore_partners(self, saved: list[str]) -> None:
-        """Go on from the rows that have found a partner in a process before."""
+        """Continue with the rows that have found a partner in an earlier process."""
         left, right = (Partners(np.frombuffer(bytes.fromhex(packed), np.uint8)) for packed in saved)
         self._partners = left, right
 
@@ -174,6 +174,6 @@ class Results:
         }
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from what a process before has given; its lowered threshold is for the driver to set."""
+        """Continue from what an earlier process has yielded; the driver sets its lowered threshold."""
         self.restore_partners(saved["partners"])
         self.before = saved["pairs"]

@@ -16,7 +16,7 @@ Keys = NDArray[Any]
 """(n,) numbers or byte strings that NumPy sorts."""
 
 IS_RIGHT, HAS_MORE, IS_NULL = np.uint8(1), np.uint8(2), np.uint8(4)
-"""Flags of a row: it is one of the right table; its point has another with a later key; it has no value."""
+"""Flags of a row: it is of the right table; its point has another row with a later key; it has no value."""
 NO_RUN = -1
 """Run of a row that is compared with every other one."""
 
@@ -68,7 +68,7 @@ class SweepRows(NamedTuple):
 
 
 def concat(parts: Sequence[SweepRows]) -> SweepRows:
-    """Put rows one behind the other, one part at least; they are not sorted."""
+    """Concatenate rows, of at least one part; they are not sorted."""
     return parts[0] if len(parts) == 1 else SweepRows(*map(np.concatenate, zip(*parts, strict=True)))
 
 

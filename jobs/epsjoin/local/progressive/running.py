@@ -105,7 +105,7 @@ def from_runs(runs: list[RunPairs], everything: float, fraction: float, is_rando
         apart = max(float(rates.std(ddof=1)), counted)  # a few runs may be near each other by chance
         half = student(len(full) - 1) * apart / math.sqrt(len(full)) * everything
     else:
-        # rows that are known have no error; of their combinations few have met, so the count keeps its own
+        # known rows have no error; few of their combinations have met, so the count keeps its own error
         half = NORMAL_95 * math.sqrt(sum(run.variance for run in runs) * (1.0 - fraction) + known) * scale
     return RunningEstimate(estimate, max(known, estimate - half), estimate + half)
 
@@ -133,8 +133,8 @@ def from_merge(z: Floats, w: Floats, c: float, c_of: Floats) -> tuple[float, flo
         return rest, None
     left_out = (c - c_of) * (above - (z - w)) / without * q / (q - 2.0)
     variance = (q - 1.0) / q * float(((left_out - left_out.mean()) ** 2).sum())
-    # the rest is a count, and so is what it is estimated from: never surer than of independent pairs, of
-    # which one more may have been found, so that none is no certainty
+    # the rest is a count, and so is what it is estimated from: never more certain than for independent pairs,
+    # of which one more may exist, so that 0 is not certain either
     rate = (c + 1.0) / below
     variance = max(variance, rate**2 * (above + 2.0)) + rate * above * (1.0 + above / below)
     return rest, student(q - 1) * math.sqrt(variance)
@@ -153,14 +153,14 @@ def variance_of_some(pairs: float, runs: list[RunPairs], met: list[float], every
     Notes
     -----
     A part with a fraction s of the rows has s² of the combinations. A row in it finds about s of its
-    neighbours there, so that a row of many counts more in a large part than in a small one: the variance of
-    that is the sum of the squared differences of degrees, times the variance of s over the rows, which is 0
-    where all parts are as large. The runs tell the former, less what the chance of a count makes of it. The
-    rest is that of a count without those that are known.
+    neighbours there, so that a row with many neighbours counts more in a large part than in a small one. The
+    variance of this is the sum of the squared differences of degrees, times the variance of s over the rows,
+    which is 0 if all parts are equally large. The former is estimated from the runs, less what the randomness
+    of counts adds to it. The rest is the variance of a count without the known pairs.
     """
     share, of_runs = (np.sqrt(np.array(each) / everything) for each in (met, [r.combinations for r in runs]))
     differing = sum(max(0.0, run.variance - 2.0 * run.pairs) for run in runs)
-    differing /= float((of_runs**3).sum()) or 1.0  # of single rows there are no degrees
+    differing /= float((of_runs**3).sum()) or 1.0  # single rows have no degrees
     known = float((share**2).sum())
     spread = max(0.0, float((share**3).sum()) - known**2)
     return pairs * max(0.0, 1.0 - known) + differing * spread
@@ -180,8 +180,8 @@ class OrderCheck:
 
     Notes
     -----
-    The key alone is not enough: where keys are parts, few of them may lie along the axis by which rows are
-    sorted. So the key and the first columns are looked at, each at its share of the level.
+    The key alone is not enough: where keys are parts, the cuts need not lie along the axis by which rows are
+    sorted. So the key and the first columns are tested, each at its share of the level.
     """
 
     def __init__(self, edges: Sequence[Keys] = (), counts: Sequence[Sequence[Sequence[int]]] = ()) -> None:

@@ -13,11 +13,11 @@ BUFFER_BYTES = 256 << 10
 MIN_BUFFERS = 6
 """Minimum number of buffers in memory: Dittrich's dissertation, section 4.5, M > 6 B."""
 FIRST_FRACTIONS = (1 / 64, 1 / 16, 1 / 4)
-"""When the first run is joined for the first times: at these fractions of its rows."""
+"""Fractions of its rows at which the first run is joined while it grows."""
 RUNS_IN_MEMORY = 2
-"""How many runs would fit into memory: the half is for sorting and sweeping."""
+"""How many runs would fit into memory: the other half is for sorting and sweeping."""
 PARTS_IN_RUN = 2
-"""How many parts of a merge, as aimed at, have as many rows as a run."""
+"""How many parts of a merge should have as many rows as a run."""
 
 
 class Sizes(NamedTuple):
@@ -40,7 +40,7 @@ class Sizes(NamedTuple):
 
     @classmethod
     def of(cls, memory: int, first_memory: int | None, columns: int, stored_bytes: int) -> Sizes:
-        """Divide so many bytes of memory.
+        """Divide this number of bytes of memory.
 
         Parameters
         ----------

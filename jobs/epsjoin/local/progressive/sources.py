@@ -18,7 +18,7 @@ PAUSE = 0.005
 """Seconds to wait for an input that has nothing."""
 
 NUMBERS = "numbers"
-"""The kind of values that are no times."""
+"""The kind of values that are not times."""
 
 
 class Chunk(NamedTuple):
@@ -28,7 +28,7 @@ class Chunk(NamedTuple):
     ----------
     values : (n, ...) as they came.
     ids : (n,) int64; None for the row numbers.
-    is_null : (n,) bool, which rows lack a number, whose integers mean nothing; None where no row does.
+    is_null : (n,) bool, which rows lack a number, so that their integers mean nothing; None if no row does.
     units : what the values of each column were before they became integers; None where their type still
         says so.
     """
@@ -61,10 +61,10 @@ class Source(Protocol):
 
     Attributes
     ----------
-    n_rows : number of its rows, None where nobody knows.
+    n_rows : number of its rows, None if it is unknown.
     columns : numbers of a row.
     has_ids : whether its rows have ids of their own.
-    seed : of the random order in which rows come, None where they come as they are.
+    seed : of the random order in which rows come, None if they come in their own order.
     has_even_sample : whether each row is as likely as any other to be in a sample.
     file, names : the file whose rows they are, and the names of its columns; None for other tables.
     """
@@ -78,10 +78,10 @@ class Source(Protocol):
     has_even_sample: bool
 
     def read(self, most: int) -> Chunk | None:
-        """Read so many rows at most; none if there are none now; None at the end."""
+        """Read at most this number of rows; no rows if there are none now; None at the end."""
 
     def sample(self, n: int) -> Chunk | None:
-        """Draw rows from the whole table, in any order; None where it cannot be read twice."""
+        """Draw rows from the whole table, in any order; None if it cannot be read twice."""
 
 
 def _rows(values: ArrayLike) -> NDArray[Any]:
@@ -101,7 +101,7 @@ class ArraySource:
     ----------
     values : (n, ...) rows.
     ids : (n,) integers; None for the row numbers.
-    seed : rows come in the random order of this seed; None: as they are.
+    seed : rows come in the random order of this seed; None: in their own order.
     """
 
     has_even_sample = True
@@ -200,7 +200,7 @@ class IteratorSource:
             raise ArgumentError("chunks must all have ids, or none: row numbers are no ids")
         rest = chunk.take(slice(most, None))
         self._left = rest if len(rest.values) else None
-        return chunk.take(slice(most)).copied()  # an iterator may fill the array of its chunk again
+        return chunk.take(slice(most)).copied()  # an iterator may reuse the array of its chunk
 
     def sample(self, n: int) -> Chunk | None:  # noqa: ARG002  # as of ArraySource
         """See :class:`Source`."""

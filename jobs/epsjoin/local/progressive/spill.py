@@ -31,13 +31,13 @@ class Spill:
 
     Parameters
     ----------
-    folder : kept when the process dies, and gone on from when it is given again; None: a temporary one.
+    folder : kept when the process dies, and continued from when it is given again; None: a temporary one.
     counters : ``bytes_written`` and ``bytes_read`` are added to them.
 
     Raises
     ------
     ArgumentError
-        What is given is no path, or the folder holds other files than those of a join.
+        What is given is not a path, or the folder holds other files than those of a join.
     """
 
     def __init__(self, folder: str | Path | None, counters: dict[str, Any]) -> None:
@@ -102,7 +102,7 @@ class Spill:
         return found
 
     def take_over(self, manifest: dict[str, Any]) -> None:
-        """Go on from a manifest; files that it does not name go."""
+        """Continue from a manifest; files that it does not name are deleted."""
         self.layout = None if manifest["layout"] is None else Layout(*manifest["layout"])
         self._n_files = manifest["n_files"]
         self.keep_only(manifest["runs"])
@@ -203,7 +203,7 @@ class Spill:
         return self.layout.read(found, page.rows)
 
     def _missing(self, path: Path) -> EpsjoinError:
-        """What was removed while the join, or one that goes on from it, needs it."""
+        """The error about files that were removed while the join, or one that continues it, needs them."""
         is_folder = path == self._folder
         what = "the folder of this join's sorted runs" if is_folder else "a sorted run of this join"
         remedy = "join again" if is_folder else "remove the folder and join again"
@@ -233,7 +233,7 @@ class Spill:
                 path.unlink(missing_ok=True)
 
     def leave(self) -> None:
-        """After an error: keep a folder that was given, to go on from, and delete a temporary one."""
+        """After an error: keep a folder that was given, to continue from, and delete a temporary one."""
         if self._given is not None:
             self._close_files()
             self._folder = None  # so that close() finds nothing to delete

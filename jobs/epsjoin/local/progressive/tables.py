@@ -20,12 +20,13 @@ class Tables:
     Parameters
     ----------
     sources : the table, or the left and the right one.
-    is_kept : whether a process after this one may go on from what it has read: then rows are summed up.
+    is_kept : whether a later process may continue from what was read: then checksums of rows are kept.
 
     Attributes
     ----------
-    expected : of each table how many of its rows another process had read, and their checksums; ``None`` as
-        soon as they have been read here. Something that is known of them was taken over from that process.
+    expected : for each table, how many of its rows an earlier process had read, and their checksums, since
+        something known of them was taken over from that process; ``None`` as soon as they have been read
+        here.
     """
 
     def __init__(self, sources: list[Source], is_kept: bool = False) -> None:
@@ -45,7 +46,7 @@ class Tables:
 
     @property
     def everything(self) -> float | None:
-        """Combinations of all rows; None where nobody knows how many rows there are."""
+        """Combinations of all rows; None if the number of rows is unknown."""
         n_rows: list[float] = []
         for side, source in enumerate(self.sources):
             n = self.read_rows[side] if self.ended[side] else source.n_rows
@@ -93,7 +94,7 @@ class Tables:
                 for side, chunk in enumerate(drawn)
                 if chunk is not None
             ]
-        except (ArgumentError, DataRefusedError):  # reading says so, too, and which row it is
+        except (ArgumentError, DataRefusedError):  # reading finds it, too, and says which row it is
             return None
         is_one_kind = len({(rows.values.dtype, rows.values.shape[1]) for rows in found}) == 1
         if len(found) < len(drawn) or not is_one_kind or not any(rows.n for rows in found):
@@ -106,7 +107,8 @@ class Tables:
         Raises
         ------
         ArgumentError
-            They are times, and those before are not, or in another unit; or so are the two ends of a row.
+            They are times and earlier rows are not, or in another unit; or the two ends of a row differ like
+            this.
         """
         if on.has_ends and chunk.units is not None:
             half = len(chunk.units) // 2
@@ -174,7 +176,7 @@ class Tables:
         return DataRefusedError(f"{source.file}: its rows {rule}; {at}{what}")
 
     def skip(self, on: JoinCondition, side: int, n: int, checksums: list[int]) -> None:
-        """Read rows of a table that a process before has joined already.
+        """Read rows of a table that an earlier process has joined already.
 
         Parameters
         ----------
@@ -183,7 +185,7 @@ class Tables:
         Raises
         ------
         ArgumentError
-            The table has fewer rows than that process had read, or others.
+            The table has fewer rows than that process had read, or different ones.
         """
         while self.read_rows[side] < n:
             chunk = self.sources[side].read(n - self.read_rows[side])
@@ -196,7 +198,7 @@ class Tables:
         self._compare(side, n, checksums)
 
     def expect(self, side: int, n: int, checksums: list[int]) -> None:
-        """Have the first rows of a table compared with those of a process before when they have been read.
+        """Have the first rows of a table compared, once they are read, with those of an earlier process.
 
         Parameters
         ----------
@@ -205,7 +207,7 @@ class Tables:
         Raises
         ------
         ArgumentError
-            They have been read, and are others.
+            They have been read, and are different.
         """
         if n:
             self.expected[side] = n, checksums

@@ -21,7 +21,7 @@ class Work:
 
     Parameters
     ----------
-    counters : the caller's; those that are not there begin with 0.
+    counters : the caller's; missing ones begin with 0.
     """
 
     def __init__(self, counters: dict[str, Any]) -> None:
@@ -50,5 +50,5 @@ class Work:
         return {name: self.counters[name] for name in _COUNTS}
 
     def restore(self, saved: dict[str, Any]) -> None:
-        """Go on from the counters of a process before."""
+        """Continue from the counters of an earlier process."""
         self.counters.update(saved)

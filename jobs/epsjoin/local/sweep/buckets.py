@@ -15,9 +15,9 @@ from epsjoin.kernels.ranges import Ranges
 from epsjoin.local.sweep.threads import in_ranges
 
 _BUCKET_BITS = 9
-"""Binary logarithm of the number of buckets: a processor writes to so many places without waiting."""
+"""Binary logarithm of the number of buckets: a processor can write to this many places without waiting."""
 _FEW_PAIRS = 1 << 16
-"""Number of pairs whose copy takes no memory that anybody asks for."""
+"""Number of pairs whose copy takes a negligible amount of memory."""
 
 
 def sort_blocks(
@@ -32,8 +32,8 @@ def sort_blocks(
 
     Parameters
     ----------
-    blocks : every pair once; they are taken out of the list, so that each can be let go.
-    n_rows : how many rows there are at either side.
+    blocks : every pair once; they are taken out of the list, so that each can be freed.
+    n_rows : number of rows on each side.
     with_distance : whether distances are asked for.
     into : type of the row numbers that are returned.
     n_jobs : number of threads. The result is the same for any number.
@@ -70,7 +70,7 @@ def sort_blocks(
 
 
 class _Stretch(NamedTuple):
-    """What one thread has of all pairs: the columns of blocks, or of parts of them."""
+    """The pairs of one thread: the columns of blocks, or of parts of them."""
 
     left: list[RowNumbers]
     right: list[RowNumbers]
@@ -93,7 +93,7 @@ class _Stretch(NamedTuple):
         )
 
     def move(self, column: int, shift: int, places: Ints, to: NDArray[Any]) -> None:
-        """Move a column to the buckets of its pairs, from which each array is let go when it is moved.
+        """Move a column to the buckets of its pairs; each array is freed when it has been moved.
 
         The left rows tell the buckets, so they are moved last.
         """
@@ -112,9 +112,9 @@ def _choose_buckets(stretches: list[_Stretch], m: int, n_left: int, ranges: Rang
 
     Notes
     -----
-    Copies of the buckets that are sorted at the same time have at most a quarter of all pairs together. Where
-    few rows have most of the pairs, more and smaller buckets see to that; in the end those of single rows,
-    which are sorted without a copy.
+    Copies of the buckets that are sorted at the same time have at most a quarter of all pairs together. If
+    few rows have most of the pairs, this takes more and smaller buckets, down to those of single rows, which
+    are sorted without a copy.
     """
     shift = max(0, n_left.bit_length() - _BUCKET_BITS)
     while True:

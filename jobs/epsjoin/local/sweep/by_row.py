@@ -20,9 +20,9 @@ from epsjoin.local.sweep.sweeping import MIN_CHUNK_ROWS, MIN_CHUNKS, SweepOption
 from epsjoin.local.sweep.threads import in_any_order, in_ranges
 
 _CHUNK_ROWS = 1 << 14
-"""Maximum number of rows that are looked at in one call: progress is told, and ctrl-c heard, between two."""
+"""Maximum number of rows of one call: between two calls, progress is shown and an interrupt noticed."""
 _CHUNK_CANDIDATES = 1 << 26
-"""Maximum number of candidates of a call, where one row has fewer: hundredths of a second."""
+"""Maximum number of candidates of a call, unless one row has more: hundredths of a second."""
 _SORTED_PER_ROW = 32
 """Maximum number of candidates of each row, on average, whose pairs are sorted after all are found. With
 more, that takes longer than counting before, and too much memory."""
@@ -43,7 +43,7 @@ class _Chunk(NamedTuple):
 
 
 class _Room(threading.local):
-    """Where a thread writes the keys of chunk after chunk: few large arrays, which come in huge pages."""
+    """Where a thread writes the keys of its chunks: a few large arrays, which are in huge pages."""
 
     def __init__(self) -> None:
         self.keys = np.empty(0, np.int64)
@@ -55,7 +55,7 @@ class RowSweep(NamedTuple):
     Parameters
     ----------
     rows : from :func:`epsjoin.kernels.sweep.row_windows.row_windows`.
-    points : what they were made of.
+    points : the points from which they were made.
     n_left : number of rows of the left table, or of the only one.
     bound : Euclid's, see :class:`epsjoin.kernels.distances.Decision`.
     options : how to sweep. A pair of rows is counted once as a candidate and as a distance that is computed,
@@ -77,9 +77,9 @@ class RowSweep(NamedTuple):
 
         Notes
         -----
-        The arrays do not depend on the number of threads. Where few pairs are to be expected for each row,
-        they are found once and then sorted, which takes 28 bytes for each; else partners are counted, then
-        written where they belong: 24 bytes.
+        The arrays do not depend on the number of threads. If few pairs are expected for each row, they are
+        found once and then sorted, which takes 28 bytes for each; otherwise partners are counted first, then
+        written to their places: 24 bytes.
         """
         rows, chunks = self.rows, self._chunks()
         n_candidates = sum(chunk.candidates for chunk in chunks)
@@ -132,7 +132,7 @@ class RowSweep(NamedTuple):
         return self._in_threads(chunks, find, self._tell(len(chunks), len))
 
     def _count_and_write(self, chunks: list[_Chunk]) -> Pairs:
-        """Count the partners of each row, then write them where they belong."""
+        """Count the partners of each row, then write them to their places."""
         runs = np.zeros(self.n_left + 1, np.int64)
 
         def count(chunk: _Chunk) -> int:
@@ -146,7 +146,7 @@ class RowSweep(NamedTuple):
 
         def write(chunk: _Chunk) -> int:
             write_partners(self.rows, self.bound, *chunk[:2], runs, chunk.largest, right, distance)
-            return 0  # pairs that have not been told yet
+            return 0  # pairs that have not been reported yet
 
         self._in_threads(chunks, write, self._tell(2 * len(chunks), int, len(chunks)))
         sort_pairs.fill_left(runs[1:], left)

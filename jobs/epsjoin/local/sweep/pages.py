@@ -1,8 +1,9 @@
 """Memory of large results, in pages of the usual size.
 
-NumPy asks the system for huge pages where an array has 4 MB and more. On a virtual machine whose host takes
-free memory back, each new huge page comes from the host: then writing a result of 500 MB for the first time
-costs a second, several times the join. Pages of the usual size mostly come from those that other arrays left.
+NumPy asks the system for huge pages for arrays of 4 MB and more. On a virtual machine whose host takes free
+memory back, each new huge page comes from the host: then writing a result of 500 MB for the first time takes
+a second, several times as long as the join. Pages of the usual size mostly come from those that other arrays
+have freed.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ def make_array(size: int, dtype: type[np.generic], *, is_written: bool = False) 
     Parameters
     ----------
     size, dtype : of the array.
-    is_written : whether all of it will be written. Then all its pages come at once where the system can do
-        that, which takes two thirds of the time that they take one by one.
+    is_written : whether all of it will be written. Then all its pages are requested at once if the system can
+        do that, which takes two thirds of the time of requesting them one by one.
     """
     n_bytes = size * np.dtype(dtype).itemsize
     if n_bytes < _LARGE_BYTES or not hasattr(mmap, "MAP_PRIVATE"):  # Windows has no such flags

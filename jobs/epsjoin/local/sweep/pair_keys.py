@@ -16,10 +16,10 @@ from epsjoin.kernels.sorting import sort_numbers
 from epsjoin.local.sweep.pairs import Pairs
 
 _SHORT_BITS = 32
-"""Number of the last bits of a key that are sorted where there are not too many buckets of the others:
+"""Number of the last bits of a key that are sorted, unless that makes too many buckets of the other bits:
 numbers of half the size take half the time."""
 _MAX_BUCKETS = 1 << 12
-"""Maximum number of these buckets: a processor writes to so many places with little waiting."""
+"""Maximum number of these buckets: a processor can write to this many places with little waiting."""
 _LONG_BUCKET_BITS = 9
 """Binary logarithm of the number of buckets where those would be more."""
 _FEW_BUCKET_BITS = 6
@@ -40,11 +40,11 @@ class PairKeys(NamedTuple):
 
     @classmethod
     def of(cls, n_left: int, n_right: int) -> PairKeys:
-        """Choose keys for so many rows on either side."""
+        """Choose keys for this number of rows on each side."""
         return cls(n_left, max(1, (n_right - 1).bit_length()))
 
     def sort(self, blocks: list[Ints], points: Floats, first_right: int, ranges: Ranges) -> Pairs:
-        """Sort keys, and compute Euclid's distances of their pairs.
+        """Sort keys, and compute the Euclidean distances of their pairs.
 
         Parameters
         ----------
@@ -96,7 +96,7 @@ class PairKeys(NamedTuple):
         return Pairs(left, right, distance)
 
     def _choose_buckets(self) -> tuple[int, type[np.uint32 | np.int64]]:
-        """Choose how many last bits the keys of a bucket differ in, and the type that is sorted."""
+        """Choose in how many of the last bits the keys of a bucket differ, and the type that is sorted."""
         highest = self.n_left << self.right_bits
         if highest >> _SHORT_BITS < _MAX_BUCKETS:
             return max(min(_SHORT_BITS, highest.bit_length() - _FEW_BUCKET_BITS), 0), np.uint32

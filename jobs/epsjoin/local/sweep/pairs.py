@@ -89,8 +89,8 @@ def collect(
     Parameters
     ----------
     batches : every pair once.
-    n_rows : where ``left`` and ``right`` are row numbers, how many rows there are at either side: sorting
-        then takes about linear time, and at most a sixth more memory than the result.
+    n_rows : if ``left`` and ``right`` are row numbers, the number of rows on each side: sorting then takes
+        about linear time, and at most a sixth more memory than the result.
     with_distance : whether distances are asked for; without them, ``distance`` has no entries where
         ``n_rows`` is given.
     n_jobs : number of threads that sort row numbers. The result is the same for any number.
@@ -105,7 +105,7 @@ def collect(
 
 
 def concatenate(batches: Sequence[Pairs]) -> Pairs:
-    """Put batches one behind the other."""
+    """Concatenate batches."""
     nothing = Pairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
     return Pairs(*(np.concatenate(column) for column in zip(nothing, *batches, strict=True)))
 
@@ -117,7 +117,7 @@ def rename(pairs: Pairs, ids: Ints) -> Pairs:
 
 
 def cut_pairs(pairs: Pairs, batch_rows: int) -> Generator[Pairs, None, None]:
-    """Cut pairs into batches of at most so many; of none, no batch. Each has arrays of its own."""
+    """Cut pairs into batches of at most this size, each with its own arrays; no pairs make no batch."""
     for begin in range(0, len(pairs.left), batch_rows):
         some = slice(begin, begin + batch_rows)
         yield Pairs(pairs.left[some].copy(), pairs.right[some].copy(), pairs.distance[some].copy())
@@ -184,7 +184,7 @@ class Blocks:
         """Copy the pairs of a batch, which can be used again."""
         begin = 0
         while begin < len(batch.left):
-            if self._filled == self._room:  # ever larger: few pairs need little memory, many get huge pages
+            if self._filled == self._room:  # ever larger: few pairs take little memory, many get huge pages
                 self._room = min(max(2 * self._room, _MIN_BLOCK), _MAX_BLOCK)
                 self._filled = 0
                 left, right = np.empty(self._room, self._dtype), np.empty(self._room, self._dtype)
@@ -206,7 +206,7 @@ class Blocks:
 
 @contextmanager
 def close_at_end(batches: Iterator[Pairs]) -> Iterator[None]:
-    """Close a generator that fails at once, not when its traceback is freed."""
+    """Close a generator at once if it fails, not only when its traceback is freed."""
     try:
         yield
     finally:

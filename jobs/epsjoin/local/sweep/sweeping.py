@@ -48,7 +48,7 @@ Counters = dict[str, int]
 
 
 UNREAD: Counters = {}
-"""The counters of a join whose caller gives none: nobody reads them, so nothing is added."""
+"""The counters of a join whose caller passes none: nobody reads them, so nothing is added."""
 
 
 def add_counts(counters: Counters, **values: int) -> None:
@@ -211,7 +211,7 @@ def sweep_stack(
     ids : (n,) int64, in the order of the rows.
     embedded_eps : L∞ threshold.
     decision, options : see :func:`sweep_window`; there is one thread.
-    n_held : how many rows lie on the stack already; they have met.
+    n_held : number of rows that lie on the stack already; they have been compared.
 
     Yields
     ------

@@ -14,7 +14,7 @@ from epsjoin.kernels.ranges import Ranges, in_one_range
 T = TypeVar("T")
 R = TypeVar("R")
 _MIN_ROWS = 1 << 15
-"""Minimum number of rows that are divided among threads; fewer are done sooner than threads begin."""
+"""Minimum number of rows that are divided among threads; fewer are done before threads have started."""
 
 
 def in_order(
@@ -64,20 +64,20 @@ def in_any_order(
     tell: Callable[[R], None] | None = None,
     stop: threading.Event | None = None,
 ) -> list[R]:
-    """Work on all items; each thread takes the next one when it is done with one, and waits for nobody.
+    """Work on all items; each thread takes the next one when it is done with one, without waiting.
 
     Parameters
     ----------
     items, work : what is worked on, and how.
-    n_jobs : threads, of which the caller's is one; no more of them than items begin.
-    tell : called in the caller's thread with what came of each item, between items of its own.
+    n_jobs : threads, of which the caller's is one; at most as many are started as there are items.
+    tell : called in the caller's thread with the result of each item, between items of its own.
     stop : set after an error; long work may check it to end early.
 
     Returns
     -------
     list
-        What came of each item, in the order in which they were done. An error, also of ``tell``, keeps all
-        threads from taking more items.
+        The result of each item, in the order in which they were done. After an error, also one of ``tell``,
+        no thread takes another item.
     """
     all_items = list(items)
     n_others = min(n_jobs, len(all_items)) - 1
@@ -101,7 +101,7 @@ def in_any_order(
             tell(done[n_told])
             n_told += 1
 
-    if n_others <= 0:  # a pool takes longer to begin and end than little work does
+    if n_others <= 0:  # a pool takes longer to start and end than little work does
         run(tell_new)
         return done
     with ThreadPoolExecutor(n_others, "epsjoin") as pool:
@@ -118,8 +118,8 @@ def in_ranges(n_jobs: int, *, are_long: bool = False) -> Ranges:
 
     Parameters
     ----------
-    n_jobs : threads, of which the caller's is one; no more of them than rows.
-    are_long : whether even few are divided, as the work on each takes longer than threads need to begin.
+    n_jobs : threads, of which the caller's is one; at most as many as rows.
+    are_long : whether even few rows are divided, since the work on each takes longer than starting threads.
     """
     if n_jobs == 1:
         return in_one_range
@@ -137,7 +137,7 @@ def in_ranges(n_jobs: int, *, are_long: bool = False) -> Ranges:
             except BaseException as error:  # noqa: BLE001  # it is raised in the caller's thread
                 errors[number] = error
 
-        # a pool takes twice as long to begin and end, and a join has some twenty of these
+        # a pool would take twice as long to start and end, and a join would need some twenty
         others = [
             threading.Thread(target=work_on, args=(number,), name=f"epsjoin_{number}")
             for number in range(1, n_ranges)
@@ -150,14 +150,14 @@ def in_ranges(n_jobs: int, *, are_long: bool = False) -> Ranges:
             work_on(0)
             for other in begun:
                 other.join()
-        finally:  # nobody works on after an interrupt, or where there are not so many threads
+        finally:  # no thread goes on after an interrupt, or if the threads could not be started
             for other in begun:
                 other.join()
         try:
             if errors:
                 raise errors[min(errors)]
         finally:
-            errors.clear()  # an error knows this frame, which would know it
+            errors.clear()  # the error refers to this frame, which would refer to it
         return [found[number] for number in range(n_ranges)]
 
     return run

@@ -25,15 +25,15 @@ class Edit(NamedTuple):
     Parameters
     ----------
     what : "delete", "relabel" or "insert".
-    node : the number of the node. Those of the first tree are numbered from 0 in postorder, those that are
-        inserted go on from there in the order in which they come.
+    node : the number of the node. Nodes of the first tree are numbered from 0 in postorder; inserted nodes
+        get the next numbers, in the order in which they are inserted.
     label : of the node: the new one, or that of the node that is deleted.
     before : the label that a relabelled node had, "" otherwise.
     parent : the number of the parent of a node that is inserted, -1 for the root; -1 otherwise.
     child : the number of the node that comes below an inserted one, and had its place; -1 for a leaf and
         otherwise.
     place : of an inserted leaf: how many of the parent's children come before it; 0 otherwise.
-    path : the labels from the root to the node, in the first tree, or in the second one of what is inserted.
+    path : the labels from the root to the node, in the first tree, or for an inserted node in the second.
     """
 
     what: What
@@ -77,8 +77,8 @@ def tree_edits(
 
     Notes
     -----
-    The distances of all pairs of subtrees are computed once; the way back through them takes the time of the
-    pairs of children that it meets, and of the paths that are returned, each as long as its node is deep.
+    The distances of all pairs of subtrees are computed once; the way back through them takes time for the
+    pairs of children that it meets, and for the paths that are returned, each as long as its node is deep.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class _Way:
         self.cells = cells.reshape(len(left.subtrees.size), -1)
 
     def partners(self) -> dict[int, int]:
-        """Return the node of the second tree that each node becomes; of those that are deleted none."""
+        """Return the node of the second tree that each node becomes; deleted nodes have none."""
         partner = {}
         waiting = [(len(self.a.size) - 1, len(self.b.size) - 1)]
         while waiting:
@@ -128,7 +128,7 @@ class _Way:
         return int(self.cells[self.left.place[x], self.right.place[y]])
 
     def _past_a_node(self, x: int, y: int) -> tuple[int, int]:
-        """Where it is cheapest to delete the first node, or to insert the second: the pair that is left."""
+        """The pair that is left if it is cheapest to delete the first node, or to insert the second."""
         insert, best = self.options.costs.insert, self._distance(x, y)
         for child in _children(self.a.size, x):
             if self._distance(child, y) + int(self.a.size[x] - self.a.size[child]) * insert == best:
@@ -212,7 +212,7 @@ def _children(size: Ints, node: int) -> list[int]:
 
 
 def _script(a: Trees, b: Trees, partner: dict[int, int]) -> Iterator[Edit]:
-    """Yield the edits that follow from what becomes what, in an order in which each can be done."""
+    """Yield the edits that follow from which node becomes which, in an order in which each can be done."""
     n = len(a.size)
     children = [_children(a.size, node) for node in range(n)]
     parent = a.parent.tolist()
@@ -223,7 +223,7 @@ def _script(a: Trees, b: Trees, partner: dict[int, int]) -> Iterator[Edit]:
             continue
         yield Edit("delete", node, a.text(node), "", NO_NODE, NO_NODE, 0, path[node])
         above = parent[node]
-        for child in children[node]:  # one at most: all others below it are gone
+        for child in children[node]:  # at most one: all others below it have been deleted
             parent[child] = above
         if above != NO_NODE:
             place = children[above].index(node)

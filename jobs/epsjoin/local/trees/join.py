@@ -41,15 +41,15 @@ def tree_join(
 
     Parameters
     ----------
-    trees : the trees; the left ones where there are others.
+    trees : the trees; the left ones if ``other`` is given.
     k : maximum cost of the edits that turn one tree into the other, a whole number of at least 0.
     other : the right trees; without them, the trees are joined with themselves.
     ordered : False (the default): the children of a node are a set. True: they are a list, and only what
         keeps their order is an edit. "arrays": those of JSON arrays are a list, those of other nodes a set;
         where a list meets another node, both are sets.
     relabel, insert : what an edit costs, in whole units: a node gets another label; a node with at most two
-        edges is inserted or deleted. ``relabel`` is at most twice ``insert``. Costs of 0.5 and 1 are given as
-        1 and 2, with twice the k.
+        edges is inserted or deleted. ``relabel`` is at most twice ``insert``. Pass costs of 0.5 and 1 as 1
+        and 2, with twice the k.
     bins : number of bins of the histograms of heights and of labels, 65,536 at most. The result does not
         depend on them; more bins let fewer candidates through, and make these slower to find.
     max_nodes : maximum number of nodes of a tree.
@@ -71,8 +71,8 @@ def tree_join(
     ArgumentError
         An argument has a wrong type or value.
     BudgetError
-        A tree has more than ``max_nodes`` nodes, or there are more than ``max_pairs`` pairs; where sizes and
-        equal trees alone show that, before anything is compared.
+        A tree has more than ``max_nodes`` nodes, or there are more than ``max_pairs`` pairs; if sizes and
+        equal trees alone show this, it is raised before anything is compared.
 
     See Also
     --------

@@ -1,4 +1,4 @@
-"""The nearest trees of each query, in several steps: bounds first, distances where they are needed."""
+"""The nearest trees of each query, in several steps: bounds first, distances only if they are needed."""
 
 from __future__ import annotations
 

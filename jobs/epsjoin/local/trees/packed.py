@@ -33,7 +33,7 @@ def unpack(packed: Sequence[bytes]) -> Trees:
     Raises
     ------
     DataRefusedError
-        A value is no packed tree.
+        A value is not a packed tree.
     ArgumentError
         Its sizes are not those of a tree.
     """

@@ -108,7 +108,7 @@ def check_sizes(trees: Trees, max_nodes: object) -> None:
 
 @dataclass(frozen=True)
 class PreparedTrees:
-    """What is known of trees before they are compared.
+    """What is computed of trees before they are compared.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ def _is_ordered(trees: Trees, options: TreeOptions) -> Bools:
 
 def _digests(trees: Trees, is_ordered: Bools) -> Labels:
     digest = np.empty(len(trees.size), np.uint64)
-    with np.errstate(over="ignore"):  # uncompiled, NumPy warns of sums modulo 2^64, which are meant
+    with np.errstate(over="ignore"):  # uncompiled, NumPy would warn of sums modulo 2^64, which are intended
         fill_digests(trees.label, trees.size, is_ordered, digest)
     return digest
 

@@ -19,7 +19,7 @@ def read_brackets(builder: Builder, text: object, number: int) -> None:
     Raises
     ------
     ArgumentError
-        The text is no tree.
+        The text is not a tree.
     """
     if not isinstance(text, str):
         raise ArgumentError(f"trees in brackets must be str; number {number} is {type(text).__name__}")
@@ -94,7 +94,7 @@ def read_parents(builder: Builder, labels: Sequence[str], parents: Ints, starts:
     Raises
     ------
     ArgumentError
-        The arrays describe no trees.
+        The arrays do not describe trees.
     """
     if not isinstance(labels, Iterable):
         raise ArgumentError(f"labels must be a list of texts, not {type(labels).__name__}")

@@ -20,7 +20,7 @@ _BATCH_ROWS = 1 << 13
 
 
 class Refined(NamedTuple):
-    """What came of some candidates.
+    """The result for some candidates.
 
     Parameters
     ----------

@@ -110,7 +110,8 @@ class Trees:
         Raises
         ------
         ArgumentError
-            A text is not JSON, which has no NaN or Infinity either; the message has its number and the place.
+            A text is not JSON (NaN and Infinity are not JSON either); the message has its number and the
+            place.
 
         Notes
         -----
@@ -140,7 +141,7 @@ class Trees:
         Raises
         ------
         ArgumentError
-            A text is no tree; the message has its number and the place.
+            A text is not a tree; the message has its number and the place.
 
         Examples
         --------
@@ -192,7 +193,7 @@ class Trees:
         Raises
         ------
         ArgumentError
-            The lengths differ, or a tree has no root or several, a parent that it has not, or a circle.
+            The lengths differ, or a tree has no root or several, a parent that is not in it, or a cycle.
 
         Examples
         --------
@@ -220,7 +221,7 @@ class Trees:
 
         Parameters
         ----------
-        rows : numbers of trees, in any order and as often as wished, or (n,) bool.
+        rows : numbers of trees, in any order, also repeatedly, or (n,) bool.
 
         Returns
         -------
@@ -257,12 +258,12 @@ class Trees:
         return Trees(starts, self.label[nodes], self.size[nodes], self.is_list[nodes], self.texts)
 
     def text(self, node: int) -> str:
-        """Give the label of a node of any tree, by its place in the arrays.
+        """Return the label of a node of any tree, by its place in the arrays.
 
         Returns
         -------
         str
-            The hash in hexadecimal digits where the label is not known.
+            The hash in hexadecimal digits if the label is not known.
 
         Raises
         ------

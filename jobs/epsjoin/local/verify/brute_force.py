@@ -1,6 +1,6 @@
 """Distances, neighbours, nearest neighbours and outlier factors by brute force, with NumPy and ``math`` only.
 
-Nothing here uses the kernels, the metrics or the plans of the joins: what they have stored is checked by it.
+Nothing here uses the kernels, the metrics or the plans of the joins, since it checks what they have stored.
 The formulas are written again, term by term in column order, so that distances and factors must be the same
 bit for bit.
 """
@@ -102,7 +102,7 @@ def distances_between(x: Points, y: Points, metric: str) -> Points:
 
 
 def _cosine(x: Points, y: Points) -> Points:
-    """One less the cosine of the angle between two vectors, from 0 to 2; exactly 0 for equal ones."""
+    """1 minus the cosine of the angle between two vectors, from 0 to 2; exactly 0 for equal ones."""
     dot, x_square, y_square = np.zeros(y.shape[1:]), np.zeros(x.shape[1:]), np.zeros(y.shape[1:])
     for value, column in zip(x, y, strict=True):
         dot += value * column
@@ -182,7 +182,7 @@ def nearest_by_brute_force(
 
 
 def no_pairs() -> QueryPairs:
-    """Return pairs of which there are none."""
+    """Return an empty set of pairs."""
     return QueryPairs(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
 
@@ -196,7 +196,7 @@ def keep_nearest(found: Sequence[QueryPairs], k: int) -> QueryPairs:
 
 
 def _last_of_k(nearest: QueryPairs, k: int) -> Iterator[tuple[int, int, float]]:
-    """The k-th neighbour of each query that has so many."""
+    """The k-th neighbour of each query that has at least k."""
     place = np.arange(len(nearest.query)) - np.searchsorted(nearest.query, nearest.query)
     at = np.flatnonzero(place == k - 1)
     return zip(*(column[at].tolist() for column in nearest), strict=True)
@@ -244,13 +244,13 @@ def outlier_factors(nearest: QueryPairs, k: int, k_distances: Scores) -> Scores:
     Returns
     -------
     Scores
-        The k-distance of every query; the factor is NaN where a neighbour is no query.
+        The k-distance of every query; the factor is NaN if a neighbour is not a query.
 
     Notes
     -----
-    The density of a point is ``k / sum max(k_distance(o), distance(o))`` over its neighbours o, the factor
-    the mean density of its neighbours by its own. Sums are taken in the order of distance and id. The factor
-    of a point of infinite density is 1.
+    The density of a point is ``k / sum max(k_distance(o), distance(o))`` over its neighbours o; the factor is
+    the mean density of its neighbours divided by its own. Sums are taken in the order of distance and id. The
+    factor of a point of infinite density is 1.
     """
     ids = nearest.query[::k]
     other, distance = nearest.other.reshape(-1, k), nearest.distance.reshape(-1, k)

@@ -1,4 +1,4 @@
-"""How stored pairs, distances, labels and scores differ from what is right, a sentence for each fault."""
+"""How stored pairs, distances, labels and scores differ from the right ones, in a sentence for each fault."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
 """Pages of versioned records: version split, version-and-key split, consolidation, and the stabbing query.
 
-A page is responsible for a range of keys at the versions of a range (:mod:`epsjoin.local.versions.tree`), and
-for each key and version exactly one page is. A page that is full is *split by version*: what holds at the
-current version is copied to a new page, whose range begins there. If that is too much for one page, it is cut
-*by keys* as well; if it is too little, that of a neighbour in the order of keys is taken along
-(*consolidation*). So a query for all that holds at a version reads pages in which much holds.
+A page is responsible for a range of keys at the versions of a range (:mod:`epsjoin.local.versions.tree`); for
+each key and version, exactly one page is responsible. A page that is full is *split by version*: the records
+that hold at the current version are copied to a new page, whose range begins there. If they are too many for
+one page, they are cut *by keys* as well; if they are too few, those of a neighbour in the order of keys are
+added (*consolidation*). So a query for all records that hold at a version reads pages in which many records
+hold.
 
 References
 ----------
@@ -24,7 +25,7 @@ from epsjoin.errors import ArgumentError
 from epsjoin.local.versions.tree import VersionTree, find_start, is_alive
 
 MIN_CAPACITY = 6
-"""Minimum number of records that a page may hold: of fewer, a third and two thirds are nearly the same."""
+"""Minimum number of records of a full page: with fewer, a third and two thirds are nearly the same."""
 
 DELETED = None
 """What a page holds of a record that was deleted at a version."""
@@ -38,8 +39,8 @@ class Page:
     ----------
     low, high : the keys for which it is responsible, ``low <= key < high``.
     start, ends : the versions at which it is: the subtree of ``start`` less those of ``ends``.
-    entries : data by (key, version that wrote it), or ``DELETED``. The page says by the versions alone which
-        of the entries of a key holds.
+    entries : data by (key, version that wrote it), or ``DELETED``. The versions alone say which of the
+        entries of a key holds.
     """
 
     low: float
@@ -82,9 +83,9 @@ class VersionedPages:
 
     Notes
     -----
-    At every version each page that is responsible there holds at least a third of its capacity of records
-    that hold, but for one that is responsible for all keys. No page is split twice at a version: one that
-    began there holds nothing but what holds, and is cut by keys alone.
+    At every version, in each page that is responsible there, the records that hold are at least a third of
+    its capacity, except in a page that is responsible for all keys. No page is split twice at a version: a
+    page that began there has only records that hold, and is cut by keys alone.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -159,7 +160,7 @@ class VersionedPages:
         self._mend(page)
 
     def _remove(self, page: Page, key: int) -> None:
-        """Take out what no version asks for: an entry of this version; in a page of this version, all."""
+        """Take out what no version needs: an entry of this version; in a page of this version, any entry."""
         for entry in [entry for entry in page.entries if entry[0] == key]:
             if self.version in (page.start, entry[1]):
                 del page.entries[entry]

@@ -1,7 +1,7 @@
 """Ranges of runs: a history without branches, where each record has one range, ``begin <= run < end``.
 
-Runs may come in any order, and come again: the ranges are a function of what the runs hold, see
-:func:`apply_run`. Eras lay the ranges out so that whoever asks for one run reads little else, see
+Runs may come in any order, and come again: the ranges depend only on what the runs hold, see
+:func:`apply_run`. Eras lay the ranges out so that a query for one run reads little else, see
 :func:`find_eras`.
 """
 
@@ -114,9 +114,9 @@ def find_eras(ranges: Ranges, runs: Ints) -> Ints:
     is over when A + b exceeds twice the A - d that hold at the least: A < b + 2 d. The copy that begins the
     next one has at most A + b < 2 (b + d) records, and each range begins once and ends once.
 
-    To begin anew where those that have ended outnumber those that hold, as in a page that is split by
-    versions, bounds what a *later* run reads: of a table that grows, its first run would read all that came
-    after it.
+    To begin a new era when the records that have ended outnumber those that hold, as in a page that is split
+    by version, bounds only what a *later* run reads: in a table that grows, the first run would read all that
+    came after it.
     """
     firsts: list[int] = []
     stored = least = 0

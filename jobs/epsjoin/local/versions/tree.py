@@ -78,6 +78,7 @@ def is_alive(tree: VersionTree, start: int, ends: Iterable[int], version: int) -
 def find_start(tree: VersionTree, starts: Iterable[int], version: int) -> int | None:
     """Find the nearest of the starts at or above ``version``; ``None`` if none lies there.
 
-    Within a page the starts of a key alone say which of its records holds: the end sets need not be stored.
+    Within a page, the starts of a key are enough to say which of its records holds: end sets need not be
+    stored.
     """
     return max((start for start in starts if tree.is_above(start, version)), default=None)

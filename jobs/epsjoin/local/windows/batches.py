@@ -33,7 +33,7 @@ _NULLS = (("is_null", "drop_nulls"), ("is_null", "drop_null"), ("isna", "dropna"
 """Which rows of a column are null, and the others: methods of polars, of Arrow, and of pandas."""
 
 _FEW = 1 << 13
-"""Up to so many numbers are sorted to count them: NumPy's hash table takes longer."""
+"""Up to this number of values are sorted to count them: NumPy's hash table takes longer."""
 
 
 class Counts(NamedTuple):
@@ -69,8 +69,8 @@ def split_missing(name: str, values: npt.ArrayLike) -> tuple[Values, Bools]:
     Parameters
     ----------
     name : the argument's name, for the error.
-    values : (n,) integers, floats, booleans or texts, not several of these; None is no value, nor is a
-        masked one, nor a null of Arrow, of polars, or of pandas' own types.
+    values : (n,) integers, floats, booleans or texts, not several of these; None is a missing value, and so
+        are masked ones and nulls of Arrow, of polars and of pandas' own types.
 
     Returns
     -------
@@ -93,9 +93,9 @@ def split_missing(name: str, values: npt.ArrayLike) -> tuple[Values, Bools]:
 
 
 def _without_nulls(values: Any) -> tuple[Any, Bools | None]:
-    """Return the rows of a column that are not null, and which are, if it has such rows and knows them.
+    """Return the rows of a column that are not null, and which ones are, if it has nulls and knows them.
 
-    As an array it would make numbers of them, and floats of integers beside them.
+    Converted to an array, nulls would become numbers, and integers beside them floats.
     """
     for ask, leave_out in _NULLS:
         if isinstance(getattr(values, "dtype", None), np.dtype):
@@ -105,7 +105,7 @@ def _without_nulls(values: Any) -> tuple[Any, Bools | None]:
             if is_null.ndim == 1 and is_null.any():
                 try:
                     return getattr(values, leave_out)(), is_null
-                except NotImplementedError:  # Arrow leaves out no nulls of views of texts
+                except NotImplementedError:  # Arrow does not leave out nulls of views of texts
                     return [value for value in values.to_pylist() if value is not None], is_null
     return values, None
 
@@ -221,7 +221,7 @@ class Moments(NamedTuple):
 def moments_of(counts: Counts) -> Moments:
     """Summarise one batch of numbers or booleans; by NaN, if one is not finite.
 
-    Integers of which float64 does not hold all are summed as they are, in Python.
+    If float64 does not hold all of the integers, they are summed exactly, in Python.
     """
     if counts.values.dtype.kind == "i" and ((counts.values > 2**53) | (counts.values < -(2**53))).any():
         each = list(zip(counts.values.tolist(), counts.rows.tolist(), strict=True))
@@ -242,7 +242,7 @@ def merge_moments(one: Moments, other: Moments) -> Moments:
     n = one.n + other.n
     difference = other.mean - one.mean
     mean = one.mean + difference * other.n / n
-    if math.isinf(mean):  # the difference is beyond float64, or as many of it
+    if math.isinf(mean):  # the difference, or its multiple, is beyond float64
         mean = one.mean * (one.n / n) + other.mean * (other.n / n)
     squares = difference * (one.n * other.n / n) * difference
     return Moments(n, mean, one.squares + other.squares + squares)

@@ -1,4 +1,4 @@
-"""The pairs of the last batches: what a new batch brings, and what is left of those before."""
+"""The pairs of the last batches: those that a new batch brings, and those that are left of earlier ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from epsjoin.local.sweep.pairs import Pairs, collect, concatenate
 from epsjoin.local.sweep.sweeping import Counters
 
 _MOST_ROOM = 8
-"""Room for this many times the rows of a window is given back, as a large batch has left it."""
+"""Room for more than this many times the rows of a window, as after a large batch, is freed."""
 
 
 class _Batch:
@@ -52,7 +52,7 @@ class _Rows(NamedTuple):
 
 
 class _Buffer:
-    """The rows of a window one behind the other, in arrays with room behind them for some more."""
+    """The rows of a window one after the other, in arrays with room at the end for more."""
 
     def __init__(self) -> None:
         self._room = _Rows(np.empty((0, 1)), np.empty(0, np.int64))
@@ -64,7 +64,7 @@ class _Buffer:
         return _Rows(self._room.points[kept], self._room.ids[kept])
 
     def push(self, leaving: int, new: _Rows) -> None:
-        """Let the first rows go and put copies of new ones behind the last."""
+        """Drop the first rows and put copies of new ones after the last."""
         self._begin += leaving
         kept = self.rows(0)
         n = len(kept.ids) + len(new.ids)
@@ -180,7 +180,7 @@ class JoinWindow:
             with_old = self._join_window(new, staying.points, held)
             limit = self._left_of_limit(held + len(with_old.left))
             within = concatenate([])
-            if len(new):  # no rows may have any number of columns
+            if len(new):  # a batch without rows may have any number of columns
                 within = self_join(new, self._eps, ids=new_ids, max_pairs=limit, **self._how())
         except BudgetError:  # it names what was left of the limit
             named = ", ".join(f"{each:g}" for each in np.atleast_1d(self._eps))
@@ -202,7 +202,7 @@ class JoinWindow:
         return collect(part for batch in self._batches for part in batch.pairs)
 
     def _part(self, found: Pairs, new_ids: Ints, old_ids: Ints, n_leaving: int) -> list[tuple[_Batch, Pairs]]:
-        """Part the pairs of new rows and old ones by the batches of the old ones, and name them by ids."""
+        """Divide the pairs of new and old rows by the batches of the old ones, and name them by ids."""
         order, parts = np.argsort(found.right, kind="stable"), []
         batches = list(self._batches)[n_leaving:]
         ends = np.cumsum([batch.n_rows for batch in batches])

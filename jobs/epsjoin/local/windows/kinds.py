@@ -1,7 +1,7 @@
 """The structures of Golab, Garg and Özsu (EDBT 2004), each as the paper has it, counting what it looks at.
 
-They answer what the structures of :class:`epsjoin.ValueWindow` and :class:`epsjoin.RowWindow` answer, and are
-chosen there by ``kind``, for the experiments of its sections 6.2 and 6.3 and as a second opinion.
+They give the same answers as those of :class:`epsjoin.ValueWindow` and :class:`epsjoin.RowWindow`, where
+``kind`` chooses them, for the experiments of the paper's sections 6.2 and 6.3 and as a second opinion.
 
 Stores of batches: LIST (rows as they came), AGGR (sorted distinct values with counts), HASH (buckets of such
 lists), GROUP (rows per range). Indices over the window: L (a sorted list that is scanned), T (a sorted list
@@ -10,7 +10,7 @@ range).
 
 Indices of rows: *ring* and *aux* link the rows of a value forward in time, from the index to the oldest, to
 the newest and back to the index; *aux* gathers a batch in an index of its own first. *bw* links backward, so
-the tail of what leaves is cut at once; *db* leaves the newest row that has left in place, and marks it.
+the tail of what leaves is cut at once; *db* keeps the newest row that has left in its place, and marks it.
 """
 
 from __future__ import annotations

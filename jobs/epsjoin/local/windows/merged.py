@@ -32,7 +32,7 @@ def replace_batch(index: Counts, expired: Counts, batch: Counts) -> tuple[Counts
 
 
 def _replace_objects(index: Counts, expired: Counts, batch: Counts) -> tuple[Counts, int]:
-    """Do the same with texts and booleans, which no kernel takes."""
+    """Do the same with texts and booleans, which kernels do not take."""
     rows = index.rows.copy()
     if len(expired.values):
         rows[np.searchsorted(index.values, expired.values)] -= expired.rows
@@ -64,7 +64,7 @@ def without_zeros(index: Counts) -> Counts:
 
 
 def are_among(mine: Values, its: Values) -> Bools:
-    """Tell which values are among others; NaN is, where they have NaN, though it equals nothing."""
+    """Tell which values are among others; NaN is if they have NaN, though it equals nothing."""
     return np.zeros(len(mine), np.bool_) if not len(its) else _find(its, mine)[1]
 
 

@@ -35,7 +35,7 @@ the paper found no difference between 2 and 5."""
 
 
 class ValueWindow:
-    """How often each value comes in the last batches; kept up to date by what came and what left.
+    """How often each value comes in the last batches; kept up to date by the batches that come and leave.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ class ValueWindow:
     *Source*: Golab, Garg and Özsu (EDBT 2004), sections 3 and 4: batches are stored as distinct values with
     counts (AGGR), over them lies one sorted index of value and count; GROUP with ``groups``. A push costs O(b
     log b + d log D) for b rows with d distinct values of D in the window, and O(D) where a value is new to
-    the index. Nothing of a batch is seen before its push returns, and nothing of it if the push raises.
+    the index. A batch becomes visible when its push returns, and not at all if the push raises.
 
     Examples
     --------
@@ -296,7 +296,7 @@ def _paper_of(kind: str, n_batches: int, edges: Values | None) -> PaperValues | 
 
 def _check_groups(groups: npt.ArrayLike) -> Values:
     edges, is_missing = split_missing("groups", groups)
-    is_nan = edges != edges  # NaN alone is not itself
+    is_nan = edges != edges  # only NaN is not equal to itself
     if is_missing.any() or is_nan.any() or not len(edges) or not (edges[1:] > edges[:-1]).all():
         raise ArgumentError("groups must be the ascending edges of ranges, at least one, without None or NaN")
     return edges

@@ -1,4 +1,4 @@
-"""The pairs of a sample that a join will decide, from which the cost of a leaf is reckoned."""
+"""The pairs of a sample that a join will decide, from which the cost of a leaf is computed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from epsjoin.local.sweep.sweeping import SweepOptions, sweep_window
 _FIRST_ROWS = 4096
 """Number of rows of a sample whose pairs are found first, to be decided."""
 _SUFFICIENT_PAIRS = 200_000
-"""Number of pairs from which on no more are kept to be decided: more would only make the plan slower."""
+"""Number of pairs beyond which no more are kept: they would only make planning slower."""
 _MAX_PAIRS = 2_000_000
 """Maximum number of pairs of a sample that are kept: memory."""
 _BLOCK_NUMBERS = 1 << 20
@@ -41,7 +41,7 @@ class DecidedPairs(NamedTuple):
 def decided_pairs(
     points: Floats, embedded: Floats, eps: float, projection: Projection, seed: int
 ) -> DecidedPairs:
-    """Find the pairs of a sample that pass the filter of a window sweep, some for all where they are many.
+    """Find the pairs of a sample that pass the filter of a window sweep; if there are many, some for all.
 
     Parameters
     ----------
@@ -81,10 +81,10 @@ def decided_pairs(
 
 
 def _are_near_as_they_are(embedded: Floats, eps: float, is_drawn_in: Bools, left: Ints, right: Ints) -> Bools:
-    """Mark pairs whose rows are near each other where a sweep does not draw them in.
+    """Mark pairs whose rows are near each other before a sweep moves them.
 
-    A sweep draws in the outliers of its rows, to the border of the others, where they meet. A part draws in
-    its own outliers: it hardly decides such pairs.
+    A sweep moves the outliers of its rows to the border of the others, where they meet. A part moves only its
+    own outliers, so it hardly decides such pairs.
     """
     near: Bools = ~(is_drawn_in[left] | is_drawn_in[right])
     asked = np.flatnonzero(~near)

@@ -1,4 +1,4 @@
-"""How many pairs all rows are expected to have, by those of a sample."""
+"""How many pairs all rows are expected to have, judging by those of a sample."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MIN_PAIRS = 30
 NORMAL_95 = 1.959964
 """Standard deviations around the mean that hold 95 % of a normal distribution."""
 _RULE_OF_THREE = 3.0
-"""Number of pairs that a sample without any may just have missed, at 95 %."""
+"""Number of pairs that a sample without any may have missed, at 95 %."""
 
 
 class ExpectedPairs(NamedTuple):
@@ -33,7 +33,7 @@ class ExpectedPairs(NamedTuple):
     pairs : the number; exact where all rows were counted.
     low, high : its 95 % interval.
     sample_rows, sample_pairs : rows that were counted, and pairs among them.
-    suffices : whether these are enough to speak for all rows; where they are not, a power law knows more.
+    suffices : whether these are enough to speak for all rows; if not, a power law is better.
     is_by_law : whether ``pairs`` is what a power law says.
     """
 
@@ -58,7 +58,7 @@ def draw_rows(n_rows: int, sample_rows: int, seed: int | tuple[int, int]) -> Int
 def expect_pairs(
     points: Floats, n_rows: int, eps: float, metric: Metric, held: HeldPairs | None = None
 ) -> ExpectedPairs:
-    """Expect of all rows the pairs that a sample of them has: the one count of estimates, plans and refusals.
+    """Expect the pairs of all rows from those of a sample: the one count for estimates, plans and refusals.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def expect_pairs_between(
     metric: Metric,
     held: HeldPairs | None = None,
 ) -> ExpectedPairs:
-    """Expect of two tables the pairs that samples of both have, as :func:`expect_pairs` does of one.
+    """Expect the pairs of two tables from those of samples of both, as :func:`expect_pairs` for one.
 
     Parameters
     ----------
@@ -109,8 +109,8 @@ def expect_pairs_between(
     Notes
     -----
     The number of pairs is a U-statistic of two samples. Its variance is, to Hoeffding's first order, that of
-    the degrees of both sides' rows, and at least that of a count. It is taken times 1 - l r / (n m), which is
-    more than either side's own 1 - l / n and 1 - r / m: the interval is rather too wide.
+    the degrees of both sides' rows, and at least that of a count. It is multiplied by 1 - l r / (n m), which
+    is more than each side's own 1 - l / n and 1 - r / m: the interval is rather too wide.
     """
     (n, m), l_rows = n_rows, len(left)
     limits = {"max_pairs": _MAX_PAIRS, "min_rows": _MIN_ROWS}
@@ -132,7 +132,7 @@ def _expect(
     Parameters
     ----------
     scale : pairs of rows for each pair of rows of the sample.
-    remaining : what is left of the variance, as the sample is a part of all rows.
+    remaining : fraction of the variance that is left, since the sample is a part of all rows.
     most : pairs of rows.
     is_whole : whether the sample is all rows.
     """

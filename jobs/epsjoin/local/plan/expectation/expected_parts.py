@@ -14,7 +14,7 @@ from epsjoin.local.plan.two_tables import SampledSides
 from epsjoin.local.sweep.sweeping import SweepOptions
 
 _MAX_PAIRS = 2_000_000
-"""Maximum number of pairs of the sample that are found; beyond, they tell no more of a part."""
+"""Maximum number of pairs of the sample that are found; more would not improve the estimate of a part."""
 _BATCH_PAIRS = 1 << 16
 """Maximum number of pairs that are held at once."""
 _DIGITS = 6
@@ -41,9 +41,9 @@ def expect_parts(
 
     Notes
     -----
-    The pairs of the parts are in the proportion in which the sample has them, with one pair more in each, as
-    a part of which the sample knows no pair is not one that has none. Their sum is what the plan expects of
-    all, which may know more than the sample's own pairs.
+    The pairs of the parts are in proportion to those of the sample, with one pair more in each, since a part
+    without a pair in the sample may still have some. Their sum is the plan's expectation for all, which may
+    be based on more than the sample's own pairs.
     """
     m = len(sample)
     if not m:

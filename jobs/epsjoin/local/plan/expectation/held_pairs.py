@@ -1,4 +1,4 @@
-"""The pairs of a sample, held for smaller eps: whoever looks for an eps counts many, one after the other."""
+"""The pairs of a sample, held for smaller eps: the search for an eps counts them for many, one by one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from epsjoin.local.sweep.pairs import Pairs
 
 
 class HeldPairs:
-    """The pairs within the largest eps so far whose pairs were all found; made without any.
+    """The pairs within the largest eps so far for which all pairs were found; empty at first.
 
     Notes
     -----
@@ -31,7 +31,7 @@ class HeldPairs:
         return pairs
 
     def hold(self, eps: float, found: list[Pairs]) -> None:
-        """Hold all pairs within an eps, given in batches, in the place of those of a smaller one."""
+        """Hold all pairs within an eps, given in batches, instead of those of a smaller eps."""
         if eps <= self._eps or not found:
             return
         distance = np.concatenate([batch.distance for batch in found])

@@ -1,4 +1,4 @@
-"""How many pairs a sample has, counted by the way that costs least."""
+"""How many pairs a sample has, counted in the cheapest way."""
 
 from __future__ import annotations
 
@@ -104,10 +104,11 @@ def count_sample_pairs(
     eps, metric : see :func:`epsjoin.local.plan.planner.plan_join`.
     left : (l, d) float64, the sample of a left table, whose pairs with ``points`` are counted. None: pairs of
         ``points`` with one another.
-    max_pairs : more pairs than these are not counted, for time; by default all are.
-    min_rows : fewer rows are not taken, however many pairs they have.
+    max_pairs : maximum number of pairs that are counted, to save time; by default all are.
+    min_rows : minimum number of rows, however many pairs they have.
     divisor : ratio of the rows that are counted next where there were too many pairs.
-    held : pairs of this sample that were found before; of many dimensions, those that are found now are held.
+    held : pairs of this sample that were found before; in many dimensions, those that are found now are
+        added.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Grow the planned tree on a sample.
 
 Any tree is exact (:mod:`epsjoin.kernels.plan.cuts`); this one has leaves of equal work, and few rows in
-several.
+several leaves.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _DIRECTION_STEPS = 1e6
 _MAX_COUNTED_LEAVES = 64
 """Maximum number of leaves whose candidates are counted to estimate all of them."""
 _LARGEST_PART_WEIGHTS = (0.3, 0.5, 0.7)
-"""Weights of the largest part in rating a cut: what it would take if all parts took as long, as a fraction of
-all work. Where the tree is uneven with the first, the others are tried, too."""
+"""Weights of the largest part in rating a cut: the time if all parts took as long as it, as a fraction of all
+work. If the tree is uneven with the first weight, the others are tried, too."""
 _MAX_TREE_IMBALANCE = 1.35
 """Ratio of the largest part to the mean part, above which a tree is grown again with the next weight."""
 _MAX_PART_IMBALANCE = 1.2
 """Ratio of the largest part to the mean part, above which a cut is undone to cut the largest part."""
 _STUCK_FRACTION = 0.75
-"""Fraction of the work of a leaf that cannot be cut, below which other leaves are not cut: cuts add rows, and
+"""Other leaves are not cut below this fraction of the work of a leaf that cannot be cut: cuts add rows, and
 the join waits for that leaf anyway."""
 
 _MAX_SIDE_OF_LARGE = 0.75
@@ -101,8 +101,8 @@ def grow_tree(
     Notes
     -----
     O(m log m) per level of the tree and axis tried. A leaf is allotted parts, and its children divide them as
-    their work is divided; the leaf with the most work per part is cut first. What is uneven then is mended by
-    undoing the cut that divides the least work and cutting the largest leaf in its place. A tree that stays
+    their work is divided; the leaf with the most work per part is cut first. To make the result more even,
+    the cut that divides the least work is then undone, and the largest leaf cut instead. A tree that stays
     uneven is grown again with more weight on the largest part; of all, that whose largest part is smallest.
     """
     m = len(embedded)
@@ -144,8 +144,8 @@ def grow_tree(
 def _directions(embedded: Floats) -> Floats:
     """First principal axes of the sample, the largest coordinate of each above 0; (b, e) float64.
 
-    Digits are cut off, towards 0: a plan is written as text, no direction becomes longer than 1, and what the
-    last bits of another machine's algebra would make of them does not show.
+    Digits are cut off, towards 0, since a plan is written as text: no direction becomes longer than 1, and
+    differences in the last bits on another machine do not show.
     """
     found = principal_axes(embedded)[:_MAX_TRIED_DIRECTIONS]
     largest = np.take_along_axis(found, np.argmax(np.abs(found), axis=1)[:, None], axis=1)
@@ -254,7 +254,7 @@ def _grow(sample: TreeSample, tree: _Tree, n_parts: int, max_rows: float) -> Non
 def _exchange(sample: TreeSample, tree: _Tree, n_parts: int, max_rows: float) -> None:
     """While one leaf has much more work than the others: cut it, and undo the cut that divides the least.
 
-    Cuts make work, the more the more cubes they cross: so some leaves were allotted too few parts.
+    The more cubes a cut crosses, the more work it adds; so some leaves were allotted too few parts.
     """
     for _ in range(n_parts):
         works = {node: leaf.work for node, leaf in tree.leaves.items()}

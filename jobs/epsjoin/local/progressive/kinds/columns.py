@@ -27,8 +27,8 @@ _YEARS_OF_NANOSECONDS = 292
 class Equi(JoinKind):
     """Rows with the same number.
 
-    Rows have one column of integers or of floats, which are compared by their bits; -0.0 is 0.0. NaN is no
-    number (NULL in SQL) and joins with nothing; nor does a null of a file or of an Arrow batch.
+    Rows have one column of integers or of floats, which are compared by their bits; -0.0 is 0.0. NaN joins
+    with nothing, like NULL in SQL; nor does a null of a file or of an Arrow batch.
 
     Examples
     --------
@@ -141,8 +141,8 @@ class Temporal(JoinKind):
 
     Parameters
     ----------
-    closed : "both" (the default): an interval holds both of its ends, and intervals that touch meet. "left":
-        it does not hold its second end, and empty intervals are refused.
+    closed : "both" (the default): an interval contains both of its ends, and intervals that touch meet.
+        "left": it does not contain its second end, and empty intervals are refused.
 
     Raises
     ------
@@ -212,7 +212,7 @@ class Spatial(JoinKind):
     Raises
     ------
     ArgumentError
-        The axis is no whole number of at least 0.
+        The axis is not a whole number of at least 0.
 
     Notes
     -----

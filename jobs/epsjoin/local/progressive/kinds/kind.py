@@ -65,11 +65,11 @@ class SweepKind(ABC):
         two_tables: bool,
         lack_partner: Callable[[SweepRows], Bools],  # noqa: ARG002  # for kinds that can leave pairs out
     ) -> KindArea:
-        """As :meth:`new_area`, of a semi or an anti join: not all pairs have to be met.
+        """As :meth:`new_area`, for a semi or anti join: not all pairs have to be found.
 
         Parameters
         ----------
-        lack_partner : which of some rows are asked for and have no partner so far.
+        lack_partner : tells which of some rows are asked for and have no partner so far.
         """
         return self.new_area(counters, two_tables)
 
@@ -80,7 +80,7 @@ class SweepKind(ABC):
         Raises
         ------
         ArgumentError
-            This kind of join has no eps, or a lower one.
+            This kind of join has no eps, or its eps is lower.
         """
 
     def cut(self, sample: Values, ids: Ints, n_rows: int, part_rows: int) -> CutKind | None:
@@ -136,8 +136,8 @@ class JoinCondition(ABC):
 
     Attributes
     ----------
-    takes_nulls : whether rows of integers may lack one: such a row joins with nothing. Of floats NaN says so.
-    takes_times : whether rows may be datetime64 or timedelta64, so that integers are none.
+    takes_nulls : whether integers may be missing: such a row joins with nothing. Missing floats are NaN.
+    takes_times : whether rows may be datetime64 or timedelta64, which are then told apart from integers.
     joins_equals : whether two rows of equal values, none of them null or NaN, are always a pair.
     has_ends : whether the first half of the columns is where a row begins, and the other one where it ends.
     """
@@ -269,7 +269,7 @@ def check_lower(eps: object, before: float) -> float:
     Raises
     ------
     ArgumentError
-        It is above, or no number above 0.
+        It is above it, or not a number above 0.
     """
     number = as_number(eps)
     if not number > 0:

@@ -24,7 +24,7 @@ from epsjoin.local.sweep.pairs import Pairs
 from epsjoin.local.sweep.sweeping import SweepOptions, sweep_stack, sweep_window
 
 _BATCH_FRACTION = 1 / 4
-"""Pairs in a batch of a sweep for each of its rows, at least."""
+"""Minimum number of pairs in a batch of a sweep for each of its rows."""
 _MIN_BATCH = 1 << 12
 _GROUP_BITS = 8
 """Groups of a row of the stack sweep."""
@@ -53,8 +53,8 @@ class PointsArea(ABC):
 
     Notes
     -----
-    Rows that have met share a bit, and the sweep drops such candidates before the metric. Runs for which no
-    bit is left are dropped behind it.
+    Rows that have met share a bit, and the sweep drops such candidates before it applies the metric. For runs
+    for which no bit is left, they are dropped afterwards.
     """
 
     def __init__(self, kind: DecidesPoints, counters: dict[str, Any], two_tables: bool) -> None:
@@ -87,7 +87,7 @@ class PointsArea(ABC):
                     if not new.all()
                     else Met(both, first, second, distance)
                 )
-        finally:  # also when nobody asks for the rest
+        finally:  # also if the caller does not take the rest
             for name in ("candidates", "distance_computations"):
                 self._counters[name] = self._counters.get(name, 0) + counts.get(name, 0)
 
@@ -139,10 +139,10 @@ class WindowArea(PointsArea):
 
 
 class PartnerArea(WindowArea):
-    """The rows of one part, of which a semi or an anti join asks who has a partner.
+    """The rows of one part, of which a semi or anti join asks which ones have a partner.
 
-    Each row that lacks one looks for it from its own place outwards, until it has found the first. So where
-    rows are dense, few of their pairs are met. A row may be met again by one of its own run, in vain.
+    Each row that lacks one looks for it from its own place outwards, until it has found the first. So among
+    dense rows few pairs are compared. A row may be compared in vain with rows of its own run.
 
     Parameters
     ----------

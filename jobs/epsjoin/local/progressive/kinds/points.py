@@ -30,7 +30,7 @@ from epsjoin.local.progressive.kinds.point_areas import PartnerArea, StackArea, 
 from epsjoin.local.progressive.rows import Keys, SweepRows, Values
 
 _MIN_SAMPLE_PER_PART = 16
-"""Rows of the sample for each part that is planned, at least."""
+"""Minimum number of rows of the sample for each part that is planned."""
 
 
 @dataclass(frozen=True)
