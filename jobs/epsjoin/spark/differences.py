@@ -32,7 +32,7 @@ _RESULT = ("kind", "columns", "before", "now")
 """Columns of the result besides the key."""
 
 _COLLATION = re.compile(r" collate \w+")
-"""What the name of a type of texts says of how they are ordered."""
+"""The part of a text type's name that says how texts are ordered."""
 
 
 def snapshot_diff(
@@ -50,22 +50,22 @@ def snapshot_diff(
     -------
     DataFrame
         The key columns, ``kind`` (inserted, updated, deleted), ``columns`` (of an updated row the names of
-        those that differ, else null), ``before`` and ``now`` (structs of the compared columns, null where
-        there is no such row). Lazy.
+        those that differ, otherwise null), ``before`` and ``now`` (structs of the compared columns, null
+        where there is no such row). Lazy.
 
     Raises
     ------
     ArgumentError
-        A frame is none of Spark's, or a stream; it lacks a column, has several of its name, has one of
-        another type or of values that cannot be compared, such as structures; no key is named, or one like a
-        column of the result. A key that is null or comes twice in a frame ends the action that computes the
-        result, with the key in the message.
+        A frame is not one of Spark's, or is a stream; it lacks a column, has several with its name, or has
+        one of another type or of values that cannot be compared, such as structures; no key is named, or one
+        with the name of a column of the result. A key that is null or comes twice in a frame ends the action
+        that computes the result, with the key in the message.
 
     Notes
     -----
-    Only keys and digests of 128 bits go through the join; rows are fetched for what differs alone. See
+    Only keys and digests of 128 bits go through the join; whole rows are fetched only if they differ. See
     :func:`epsjoin.snapshot_diff` for files, for rows with another key, and for what a digest may miss. Texts
-    are compared, and returned, as their bytes are, whatever their collation.
+    are compared, and returned, by their bytes, whatever their collation.
     """
     for label, frame in (("old", old), ("new", new)):
         if not isinstance(frame, DataFrame):
@@ -76,7 +76,7 @@ def snapshot_diff(
     folded = _check_keys(keys, fold)
     there = set(map(fold, old.columns))
     both = [name for name in new.columns if fold(name) in there]
-    # of a name that comes twice one column is compared; of none, keys alone
+    # a name that comes twice counts once; without names, only keys are compared
     chosen = both if columns is None else list_names("columns", columns, least=0)
     rest = list({fold(name): name for name in chosen if fold(name) not in folded}.values())
     one, other = (_select(frame, label, keys, rest, fold) for frame, label in ((old, "old"), (new, "new")))
@@ -85,7 +85,7 @@ def snapshot_diff(
 
 
 def _check_keys(keys: list[str], fold: Callable[[str], str]) -> list[str]:
-    """Return the names of the key columns without what does not count in them, such as case."""
+    """Return the names of the key columns without what Spark ignores in names, such as case."""
     folded = [fold(name) for name in keys]
     for name in folded:
         if name in _RESULT:
@@ -187,7 +187,7 @@ def _check_types(one: DataFrame, other: DataFrame, keys: list[str], rest: list[s
 
 
 def _to_arrow(field: StructField) -> pa.DataType | None:
-    """The type in which a task gets the values of a column; None where Spark hands out none such."""
+    """The type in which a task gets the values of a column; None if Spark does not give them to tasks."""
     try:
         return to_arrow_schema(
             StructType([field]), error_on_duplicated_field_names_in_struct=True, timezone="UTC"

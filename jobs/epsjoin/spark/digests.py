@@ -22,9 +22,9 @@ DIGEST_BYTES = 16
 
 
 def key_of(source: SourceContract) -> bytes:
-    """The key of the records' digests: it differs where equal values would mean something else.
+    """The key of the records' digests: it differs if equal values would mean something else.
 
-    That is so where columns have other names or types, or the key is another. Ranges, allowed values,
+    That is so if columns have other names or types, or if the key columns differ. Ranges, allowed values,
     conditions and the format of the files decide which records there are, not what is in them.
     """
     meant = [[(column.name, column.type) for column in source.columns], source.key]
@@ -49,15 +49,15 @@ def digest_points(source: SourceContract, ids: pa.Array | pa.ChunkedArray, value
 
 
 def places_in(source: SourceContract, values: pa.Table) -> dict[str, pa.ChunkedArray]:
-    """What tells where a point is, in columns: rows at distance 0 of one another are the same.
+    """Columns that say where a point is: they are equal for points at distance 0 of one another.
 
-    A document has not moved if only its white space or the order of its keys is another.
+    A document has not moved if only its white space or the order of its keys has changed.
     """
     if source.tree:
         from epsjoin.local.trees.points import find_places  # with kernels that only documents need
 
         return {TREE: pa.chunked_array([find_places(values[TREE].to_pylist()).view(np.int64)])}
-    # a coordinate may be an integer, in the point it is a float64; and -0.0 is the same place as 0.0
+    # a coordinate may be an integer, which in the point is a float64; and -0.0 is the same place as 0.0
     return {name: values[name].cast(pa.float64()) for name in source.coordinates}
 
 

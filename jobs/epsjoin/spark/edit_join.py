@@ -1,6 +1,6 @@
 """Joins by edit distance on DataFrames: records to points, candidates by their join, distances last.
 
-:class:`EditMetric` is what trees and strings differ in.
+:class:`EditMetric` holds what differs between trees and strings.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from epsjoin.spark.rows.write import Written, write_table
 from epsjoin.spark.tasks.arrow import Task
 
 Pack = Callable[[list[str | None], list[int]], tuple[pa.Array, Floats]]
-"""From the texts of a batch and their ids to records, as tasks pass them on, and a point for each."""
+"""Turns the texts of a batch and their ids into records, as tasks pass them on, and a point for each."""
 
 
 class EditMetric(NamedTuple):
@@ -36,7 +36,7 @@ class EditMetric(NamedTuple):
     Parameters
     ----------
     record : Spark's type of a packed record.
-    eps : Manhattan distance of the points of two records within the limit, at most; a whole number.
+    eps : maximum Manhattan distance of the points of two records within the limit; a whole number.
     pack, compare : run in tasks.
     """
 
@@ -70,7 +70,7 @@ def edit_join(
     with ExitStack() as done:
         packed = FrameRows(texts).map(_packer(metric.pack), f"id long, record {metric.record}, point binary")
         persist_until(packed, done)
-        eps = max(float(metric.eps), 0.5)  # points are whole numbers: of equal ones alone, where it is 0
+        eps = max(float(metric.eps), 0.5)  # points are whole numbers: with 0, only those of equal points
         try:
             candidates = similarity_join(
                 packed, eps=eps, columns="point", metric="manhattan", max_pairs=max_pairs
@@ -105,7 +105,7 @@ def _packer(pack: Pack) -> Task:
 
 
 def _decode(texts: pa.Array, ids: pa.Array) -> list[str | None]:
-    """The texts of a batch, whose bytes Spark does not check."""
+    """The texts of a batch; Spark does not check whether their bytes are UTF-8."""
     try:
         decoded: list[str | None] = texts.to_pylist()
     except UnicodeDecodeError:

@@ -70,8 +70,8 @@ def dbscan(
         One row for each row of ``frame``: ``id`` (long); ``cluster_id`` (long: the smallest core id of the
         cluster, -1 for noise); ``role`` ("core", "border", "noise"); ``degree`` (long: number of points
         within eps, the point itself included). A border point belongs to the cluster of its nearest core
-        point, ties: the smallest id. The rows are the same under every partitioning. The frame is persisted:
-        call ``unpersist()`` on it when you no longer need it.
+        point, of several to that of the smallest id. The rows are the same under every partitioning. The
+        frame is persisted: call ``unpersist()`` on it when you no longer need it.
 
     Raises
     ------
@@ -121,10 +121,11 @@ def outliers(
     DataFrame
         One row for each row of ``frame``, the furthest out first: ``id``, ``rank`` (from 1: the largest LOF
         first, then the largest k-distance, then the smallest id), ``lof`` and ``k_distance`` (those of
-        :func:`epsjoin.lof` of the rows in the order of their ids, by which neighbours at one distance come,
-        whatever eps is; null if there are no k other rows), ``degree``, ``is_noise``,
-        ``dimensions`` (the coordinates that deviate most, with their robust z-score; null beyond the first
-        10,000 ranks). The frame is persisted: call ``unpersist()`` on it when you no longer need it.
+        :func:`epsjoin.lof` for the rows in the order of their ids, which also orders neighbours at the same
+        distance; they do not depend on eps, and are null if there are no k other rows), ``degree``,
+        ``is_noise``, ``dimensions`` (the coordinates that deviate most, with their robust z-score; null
+        beyond the first 10,000 ranks). The frame is persisted: call ``unpersist()`` on it when you no longer
+        need it.
 
     Raises
     ------
@@ -194,8 +195,8 @@ def knn_join(
         belongs to Spark Connect, or, with None as ``right``, rows with one id are neighbours.
     DataRefusedError
         A point of the sample has another number of dimensions than most, a coordinate that is null or not
-        finite, or one for which the metric is not defined. Of other rows this fails a task, and Spark's error
-        has our sentence in it. Or a frame had another number of rows when it was read again.
+        finite, or one for which the metric is not defined. For other rows this fails a task, and Spark's
+        error contains our sentence. Or a frame had another number of rows when it was read again.
 
     See Also
     --------
@@ -204,8 +205,9 @@ def knn_join(
     Notes
     -----
     Everything is computed at the call: both frames are counted, ``right`` is sampled, and its rows go through
-    two shuffles. Each row of ``left`` is searched for in its own cell of space and in those that are nearer
-    than the k-th neighbour there. In many dimensions that are all alike these are most cells.
+    two shuffles. For each row of ``left``, the neighbours are searched in its own cell of space, then in
+    those that are nearer than the k-th neighbour found there. In many dimensions that are all alike, these
+    are most cells.
     """
     check_count("k", k)
     chosen = get_metric(metric)
@@ -213,14 +215,14 @@ def knn_join(
     points = queries if others is None else others
     n_others = points.n - (right is None)
     if not queries.n:
-        n_others = max(k, n_others)  # nobody looks for neighbours
+        n_others = max(k, n_others)  # there are no queries
     if k > n_others:
         raise ArgumentError(f"k must be at most the number of other rows, {max(0, n_others)}, not {k}")
     _, sample = points.sample(Cuts().sample_rows, Cuts().seed)
     if queries.reading.dimensions is not None:
         check_dimensions(left=queries.reading.dimensions, right=sample.shape[1])
     queries, points = (each.of_dimensions(sample.shape[1]) for each in (queries, points))
-    # no rows have any number
+    # a frame without rows has any number of dimensions
     given = check_weights(chosen, sample.shape[1], weights) if len(sample) else None
     if given is not None:
         chosen = weigh_metric(chosen, sample, given)
@@ -238,7 +240,7 @@ def knn_join(
 
     def check(n: int) -> None:
         refuse_changed(queries.n, n / k)
-        if right is not None and queries.n:  # without queries, Spark need not have read it
+        if right is not None and queries.n:  # without queries, Spark may not have read it
             refuse_changed(points.n, read.get["n"])
         if right is None and n and of_itself.get["n"]:
             raise ArgumentError(
@@ -294,10 +296,11 @@ def similarity_join(
         runs at the call, and the tasks write the pairs to this table themselves, which is faster than Spark's
         own writer. The whole content of the table is replaced in one transaction; a table with other columns
         than those of pairs is refused.
-    increments : with ``to``, the first pairs, at most 10,000 of some rows of the plan's sample, are in the
-        table before a part is joined, and those of the parts that are done are added after every so many
-        seconds, in a version of their own, while others are joined. The table's property ``epsjoin.complete``
-        is "false" until all are in it. By default there is one transaction, when all parts are done.
+    increments : seconds; only with ``to``. The first pairs, at most 10,000, of some rows of the plan's
+        sample, are in the table before a part is joined. The pairs of finished parts are added each time this
+        number of seconds has passed, as a version of the table, while other parts are joined. The table's
+        property ``epsjoin.complete`` is "false" until all pairs are in it. By default there is one
+        transaction, when all parts are done.
 
     Returns
     -------
@@ -312,22 +315,23 @@ def similarity_join(
         An argument or column is wrong, or a frame belongs to Spark Connect.
     BudgetError
         More than ``max_pairs`` pairs are expected; for one frame the message has the largest eps that is
-        allowed. With ``to``, also if more were found, or are sure to come; then for two frames, too.
+        allowed. With ``to``, also if more were found, or are certain to come; then the message has that eps
+        for two frames, too.
     DataRefusedError
         A column of whole points holds none; or a point of the sample has another number of dimensions than
         most, a coordinate that is null or not finite, or one for which the metric is not defined. With ``to``
         and one frame, also if the frame had another number of rows when it was read again. With
         ``increments``, also if the parts do not find each of the first pairs once: ids are not distinct, or
-        rows were others when they were read again.
+        rows were different when they were read again.
     TableError
         ``to`` holds a table with other columns or with partitions, or cannot be read or written. It stays as
         it was.
 
     Notes
     -----
-    Some refusals are known only while tasks run. They fail a task, and Spark's error has our sentence in it:
-    a point outside of the sample is none (with its id), a part has more than ``max_pairs`` pairs, or a frame
-    has more or fewer rows than were counted.
+    Some refusals are known only while tasks run. They fail a task, and Spark's error contains our sentence: a
+    point outside of the sample is not valid (with its id), a part has more than ``max_pairs`` pairs, or a
+    frame has more or fewer rows than were counted.
 
     The call counts the rows and draws a sample of them for the plan; if the plan has very many parts, a
     larger sample follows. Between points and pairs there is one shuffle, which moves each point and its
@@ -346,13 +350,13 @@ def similarity_join(
 
     With ``to``, the replicas of one frame are not shuffled but written to a folder below the table's, unless
     they would be more than 10,000 files. This folder is deleted at the end. If that fails, or if the process
-    is killed, its files belong to no table, and Delta's VACUUM of the table deletes them. So it is with files
-    of pairs that were written and not yet in a version when the process was killed.
+    is killed, its files belong to no table, and Delta's VACUUM of the table deletes them. The same holds for
+    files of pairs that were written but not yet in a version when the process was killed.
 
     With ``increments``, the first version replaces what was in the table, and later ones add to it: a reader
     of its versions (``spark.readStream``) that begins with the first gets each pair once. A join that fails
-    or is killed leaves the table incomplete, with the pairs that it had; the same call again replaces them.
-    Of two joins that grow one table at the same time, one is refused (TableError).
+    or is killed leaves the table incomplete, with the pairs that it had; the same call replaces them. If two
+    joins add to the same table at the same time, one is refused (TableError).
 
     ``similarity_join(df, eps=0.5, columns=["x", "y"])`` returns every pair of rows of ``df``.
     ``similarity_join(a, b, eps=5.0, columns=["lat", "lon"], metric="haversine", how="anti")`` returns the
@@ -393,7 +397,7 @@ def similarity_join(
         if ids is not None and how in (side, "outer"):
             named, given = f"{side}_id", F.col("id")
             whole = rows.join(ids.frame.select("id"), F.col(named) == given, "full")
-            # an id without a pair comes from the frame; a row that the other side has left alone has none
+            # an id without a pair comes from the frame; a row without a partner has none on the other side
             rows = whole.withColumn(named, F.coalesce(given, named)).drop("id")
     return rows
 

@@ -1,4 +1,4 @@
-"""Best matches of two frames, part by part; where parts overlap, what they kept is compared again."""
+"""Best matches of two frames, part by part; where parts overlap, what they have kept is compared again."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from epsjoin.spark.tasks.reports import task_number
 
 RECORD_STREAMS = "part int, pending binary, final binary"
 """Columns of records in a shuffle, as DDL: a part, and an Arrow IPC stream of records that are to be compared
-again there, or of records that only pass."""
+again there, or of records that only pass through."""
 
 _BATCH_ROWS = 1 << 18
 _MIN_EPS = 1e-250
@@ -46,9 +46,9 @@ class Match(NamedTuple):
 
     Parameters
     ----------
-    left, right : the points with all that must come with them.
+    left, right : the points with everything that must travel with them.
     matching : what tasks do.
-    plan : where points go, by their search columns.
+    plan : to which parts points go, by their search columns.
     """
 
     left: Points
@@ -76,7 +76,7 @@ def plan_match(sides: tuple[Points, Points], samples: list[Sample], cuts: Cuts, 
         columns, eps = matching.search_columns(name, rows[:, : matching.dimensions])
         searched.append((ids, columns))
     both = np.concatenate([columns for _, columns in searched])
-    # equal values, which eps 0 asks for, are within any threshold: a small one lets few others in
+    # equal values, which eps 0 requires, are within any threshold; a small one lets in few others
     spread = np.ptp(both, axis=0) if len(both) else np.ones(len(eps))
     eps = np.where(eps == 0, np.maximum(spread * 2.0**-20, _MIN_EPS), eps)
     n_rows = [side.n for side in sides]
@@ -138,7 +138,7 @@ def _distribute(match: Match) -> tuple[Rows, _ToRecords]:
 
 
 def _replicas_of(points: Points, name: str, matching: Matching) -> Replicate:
-    """Make the function that sends rows to parts by their search columns, with all that comes with them."""
+    """Make the function that sends rows to parts by their search columns, with all that travels with them."""
     reading = points.reading
 
     def replicas(

@@ -52,7 +52,7 @@ def bestmatch_join(
     max_candidates: int = 10**9,
     to: str | None = None,
 ) -> DataFrame:
-    """Find for each row the rows of another frame that no other one beats, by several criteria at once.
+    """Find for each row the rows of another frame that no other row dominates, by several criteria at once.
 
     Parameters
     ----------
@@ -60,10 +60,10 @@ def bestmatch_join(
     columns : the columns that criteria compare: names of columns of numbers, or the name of one column that
         holds whole points; see :func:`epsjoin.spark.frames.similarity_join`.
     eps, how, orders, take : see :func:`epsjoin.bestmatch_join`. Orders count the columns in ``columns`` from
-        0. Functions of own orders are pickled, and called in the tasks. A :class:`epsjoin.Subset` names the
-        columns of whole numbers whose bits are the marks: ``Subset("tags", "tags")``, or a list of names for
-        each side where there are more than 64 marks.
-    id : name of a column of whole numbers, which must be distinct: two rows with one id are refused where
+        0. Functions of your own orders are pickled, and called in the tasks. A :class:`epsjoin.Subset` names
+        the columns of whole numbers whose bits are the marks: ``Subset("tags", "tags")``, or a list of names
+        for each side if there are more than 64 marks.
+    id : name of a column of whole numbers, which must be distinct: two rows with the same id are refused if
         they meet in a part.
     right_columns, right_id : names of the columns in ``right``; by default the same as in ``left``.
     cuts : how to cut the join into parts; see :func:`epsjoin.spark.frames.similarity_join`.
@@ -79,10 +79,10 @@ def bestmatch_join(
         criterion, null without a partner; and ``best_for`` (int) as in :class:`epsjoin.BestPairs`. The double
         is the distance of :class:`epsjoin.Closest`, the value of :class:`epsjoin.Own`, the number of common
         marks of ``Subset``; null for :class:`epsjoin.OwnOrder`. The name is that of the criterion's column,
-        or of its columns with ``_`` between them, and ``own`` for own ones. Criteria of one name have their
-        numbers behind it, from 1. The rows come in no particular order, and are the same under every
-        partitioning. The frame is lazy: each use of it runs the join again, unless it is persisted. With
-        ``to``: the rows as read from the table.
+        or those of its columns with ``_`` between them, and ``own`` for criteria of your own. If several
+        criteria have the same name, a number follows it, from 1. The rows come in no particular order, and
+        are the same under every partitioning. The frame is lazy: each use of it runs the join again, unless
+        it is persisted. With ``to``: the rows as read from the table.
 
     Raises
     ------
@@ -102,18 +102,18 @@ def bestmatch_join(
 
     Notes
     -----
-    What only tasks can see fails a task, and Spark's error has our sentence in it: a value of a row outside
+    What only tasks can notice fails a task, and Spark's error contains our sentence: a value of a row outside
     of the sample is null or not finite (with the row's id), two rows have one id, a part has more than
     ``max_candidates`` candidates, or a frame has more or fewer rows than were counted.
 
     The candidates are found as by :func:`epsjoin.spark.frames.similarity_join`: one shuffle moves each row
-    and its replicas. Each part keeps what is best in it. Rows of one part only are then done, and pass a
-    second shuffle as blocks. What several parts have kept for one row is sent there by the row's id, and is
-    compared again. With "outer" a third shuffle does the same by the other id; with "inner" one task compares
-    the best of all parts.
+    and its replicas. Each part keeps what is best in it. Rows that are in one part only are then done, and
+    pass through a second shuffle as blocks. What several parts have kept for a row is sent there by the row's
+    id, and is compared again. With "outer" a third shuffle does the same by the other id; with "inner" one
+    task compares the best of all parts.
 
     ``bestmatch_join(a, b, eps=[30.0, 0.5], columns=["seconds", "size"])`` returns for each row of ``a`` those
-    rows of ``b`` that no other one beats in both.
+    rows of ``b`` that no other row dominates.
     """
     check_choice("how", how, MATCH_HOW)
     check_choice("take", take, MATCH_TAKE)
@@ -164,7 +164,7 @@ def _name_marks(orders: Sequence[Order] | None) -> tuple[list[Order], tuple[int,
 
 
 def _list_names(given: object) -> list[str]:
-    """Names of columns as a list; none where there is something else."""
+    """Names of columns as a list; empty for anything else."""
     names = [given] if isinstance(given, str) else given
     if not isinstance(names, (list, tuple)) or not all(isinstance(name, str) for name in names):
         return []
@@ -180,7 +180,7 @@ def _marks(order: Order) -> tuple[list[str], list[str]]:
 def _points_with_marks(frame: DataFrame, columns: str | Sequence[str], id_: str, marks: list[str]) -> Points:
     """Take the points of a frame, with two more columns for each column of marks: its halves.
 
-    Float64 holds half a word exactly, and a whole one not.
+    Float64 holds half a word exactly, but not a whole one.
     """
     if not marks:
         return points_of(frame, columns, id_)
@@ -196,7 +196,7 @@ def _points_with_marks(frame: DataFrame, columns: str | Sequence[str], id_: str,
                 f"the column of marks {name!r} must hold whole numbers, whose bits are the marks, not "
                 f"{kind.simpleString()}"
             )
-        # as a long, a number below 0 of fewer bits would have more marks than its type has bits
+        # as a long, a negative number of fewer bits would have more marks than its type has bits
         word = F.col(name).cast("long").bitwiseAND(F.lit(-1 if n_bits == 64 else (1 << n_bits) - 1))
         halves += [
             F.shiftrightunsigned(word, 32).alias(f"_marks_{place}_high"),
@@ -212,7 +212,7 @@ def _points_with_marks(frame: DataFrame, columns: str | Sequence[str], id_: str,
 
 
 def _least_columns(eps: float | ArrayLike | None, orders: Sequence[Order]) -> int:
-    """The fewest columns with which these criteria are possible."""
+    """The smallest number of columns with which these criteria are possible."""
     of_eps: list[int] = [] if eps is None else [*as_array("eps", eps).shape[:1]]
     of_orders = [1 + max(order.numbers) for order in orders if isinstance(order, Closest)]
     return max([1, *of_eps, *of_orders])
@@ -244,7 +244,7 @@ def _name_criteria(criteria: Sequence[Order], columns: str | Sequence[str], dime
 
 
 def name_columns(names: Sequence[str]) -> list[str]:
-    """Name the columns of distances by those of criteria: all differ, also to those who ignore case."""
+    """Name the columns of distances by those of criteria: all names differ, also if case is ignored."""
     often = Counter(map(str.lower, names))
     found: list[str] = []
     for number, name in enumerate(names, 1):

@@ -1,4 +1,4 @@
-"""The step ``match``: the best matches of the records of a run, and what the others lack."""
+"""The step ``match``: the best matches of the records of a run, and the criterion that the others lack."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def run(job: Job) -> dict[str, float]:
 
 
 def describe(source: SourceContract, counters: Mapping[str, float]) -> str:
-    """How many of the records that are asked for have a match, of either side with ``outer``."""
+    """Say how many of the records that are asked for have a match, with ``outer`` of both sides."""
     match = source.match
     n_left, n_right, matched, unmatched = (
         counters[name] for name in ("left_rows", "right_rows", "matched", "unmatched")
@@ -81,7 +81,7 @@ def describe(source: SourceContract, counters: Mapping[str, float]) -> str:
 
 
 def _runs_that_read(lake: Lake, run: str) -> list[str]:
-    """The runs whose slice is made from a run's points: its own, and the next one where it is there."""
+    """The runs whose slices are made from a run's points: its own, and the next one if it is there."""
     if lake.source.match is None or lake.source.match.order is None:
         return [run]
     after = run_after(lake.source.interval, date.fromisoformat(run)).isoformat()
@@ -112,7 +112,7 @@ def find_matches(sides: Sides, max_candidates: int) -> tuple[pa.Table, dict[str,
             "are allowed; match shorter intervals"
         )
     work: dict[str, int] = {}
-    # whose best match a pair is can only be told if both sides are asked
+    # only if both sides are asked can one tell for which of its records a pair is the best match
     how: Literal["inner", "outer"] = "inner" if match.how == "inner" else "outer"
     best = bestmatch_join(
         left.values,
@@ -172,7 +172,7 @@ def _is_wanted(best: BestPairs, match: Match, left: Side, right: Side) -> Bools:
 def _find_lacking(
     best: BestPairs, match: Match, left: Side, right: Side, max_candidates: int
 ) -> list[str | None]:
-    """For each row without a match the criterion that rules out the last candidates; None for the others."""
+    """For each row without a match, the criterion that excludes its last candidates; None for the others."""
     lacking: list[str | None] = [None] * best.left.size
     for mine, others, rows in ((left, right, best.left), (right, left, best.right)):
         at = np.flatnonzero((best.best_for == 0) & (rows != NO_ROW))

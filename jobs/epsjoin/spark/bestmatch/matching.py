@@ -1,4 +1,4 @@
-"""What tasks do for best matches: what is best in a part, and what of that is best of all."""
+"""The work of tasks for best matches: find what is best in a part, and what of that is best of all."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from epsjoin.spark.join.pairs import BATCH_PAIRS
 from epsjoin.spark.join.parts import SortedRows
 
 BITS = {"left": FOR_LEFT, "right": FOR_RIGHT, "all": FOR_LEFT | FOR_RIGHT}
-"""What ``best_for`` says of a pair that is best for its left row, its right row, or of all."""
+"""Bits of ``best_for``, for a pair that is best for its left row, for its right row, or of all."""
 STAGES: Mapping[How, tuple[By, ...]] = {
     "left": ("left",),
     "right": ("right",),
     "outer": ("left", "right"),
     "inner": ("all",),
 }
-"""Among whom the best of the parts are compared again, one after the other, by ``how``."""
+"""Stages in which the best of the parts are compared again, by ``how``."""
 
 
 class _Side:
@@ -136,7 +136,7 @@ class Matching:
         return self._to_records(best, left, right)
 
     def _to_records(self, best: tuple[Candidates, Bools, Bools], left: _Side, right: _Side) -> Records:
-        """Turn what is best in a part into records; what no other part can change is final."""
+        """Turn what is best in a part into records; those that no other part can change are final."""
         found, for_left, for_right = best
         bits = np.zeros((2, len(found)), np.uint8)
         pending = np.zeros((2, len(found)), np.uint8)

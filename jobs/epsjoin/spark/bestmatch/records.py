@@ -23,11 +23,11 @@ class Records(NamedTuple):
     Parameters
     ----------
     left, right : (k,) int64, ids; 0 where a lonely row has no partner.
-    best_for : (k,) uint8, bits of whom the pair is best for among what was compared so far; 0 of lonely rows.
-    pending : (k,) uint8, bits of those for whom another part may have a better pair, or one at all.
-    lonely : (k,) uint8: 0 for a pair, else the bit of the side that the row is on.
+    best_for : (k,) uint8, bits of the rows for which the pair is the best so far; 0 for lonely rows.
+    pending : (k,) uint8, bits of the rows for which another part may have a better pair, or any pair.
+    lonely : (k,) uint8: 0 for a pair, otherwise the bit of the row's side.
     values, masks : see :class:`epsjoin.local.bestmatch.candidates.Candidates`.
-    left_rows, right_rows : (k, d) float64, the rows of the pair, where own orders ask for them; else (k, 0).
+    left_rows, right_rows : (k, d) float64, the rows of the pair, if own orders need them; otherwise (k, 0).
     """
 
     left: Ints
@@ -63,7 +63,7 @@ class Records(NamedTuple):
 
 
 def read_records(batches: Sequence[pa.RecordBatch]) -> Records:
-    """Read the records of some batches, one at least."""
+    """Read the records of some batches, at least one."""
     table = pa.Table.from_batches(batches)
     names = table.column_names
 

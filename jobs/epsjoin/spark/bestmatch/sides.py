@@ -1,11 +1,10 @@
-"""The two sides of a match: which records a slice of ``matches`` is about, and their values.
+"""The two sides of a match: which records a slice of ``matches`` covers, and their values.
 
-Where a run is a whole snapshot, these are the points of the run. Where runs follow one another, a record may
-have its partners in the run before or in the next one. So the slice of a run is about the records whose time
-is some way before the end of its interval: at ``end - late - 2 eps`` all partners of a record, and all other
-records that want one of them, have arrived, and they are in this run and the one before. The slices of runs
-that follow one another share their borders, so that a record is in exactly one, in whatever order runs are
-made.
+If a run is a whole snapshot, these are the points of the run. If runs follow one another, a record may have
+its partners in the run before or in the next one. So the slice of a run covers the records whose time is some
+way before the end of its interval: if it is before ``end - late - 2 eps``, all partners of a record, and all
+rivals for them, have arrived, and are in this run or the one before. The slices of runs that follow one
+another share their borders, so that a record is in exactly one, in whatever order runs are made.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Side:
     ----------
     ids : (n,) their ids.
     values : (n, d) the columns of the criteria: two of a place, one of any other.
-    is_asked : (n,) whether the slice is about the record; others are only possible partners, or rivals.
+    is_asked : (n,) whether the slice covers the record; others are only possible partners, or rivals.
     """
 
     ids: Ints
@@ -48,14 +47,14 @@ class Side:
 
 
 class Sides(NamedTuple):
-    """Both sides, how they are matched, and the records that a slice is about.
+    """Both sides, how they are matched, and the records that a slice covers.
 
     Parameters
     ----------
     match : the section of the contract, with all columns named.
     left, right : the records.
-    asked : where runs follow one another, the times from which and until before which left records are asked
-        for, in seconds from 1970 on.
+    asked : if runs follow one another, the times from which on and before which left records are asked for,
+        in seconds since 1970.
     """
 
     match: Match
@@ -122,7 +121,7 @@ def records_asked_for(lake: Lake, run: str) -> dict[str, pa.Table]:
 
 
 def place_of(match: Match, wanted: Criterion) -> int:
-    """The column of a criterion among the values of a side; of a place the first."""
+    """The column of a criterion among the values of a side; for a place the first one."""
     before = match.criteria[: match.criteria.index(wanted)]
     return sum(2 if criterion.metric else 1 for criterion in before)
 
@@ -130,7 +129,7 @@ def place_of(match: Match, wanted: Criterion) -> int:
 def _read(
     lake: Lake, runs: Sequence[str], match: Match, columns: Sequence[Sequence[str]], *, asked: bool
 ) -> Side:
-    """Read the points of some runs; of those before the last one there may be none."""
+    """Read the points of some runs; those before the last one may be missing."""
     names = list(dict.fromkeys(["id", *(name for of_one in columns for name in of_one)]))
     tables = []
     for run in runs:
@@ -153,9 +152,10 @@ def _read(
 
 
 def _once(name: str, runs: Sequence[str], ids: Ints, values: Floats) -> Bools:
-    """Which rows of two runs stay: of a record that came again as it was, the first.
+    """Which rows of two runs stay: if a record came again unchanged, the first.
 
-    A record with other values belongs to no slice: the run before may have been matched by the old ones.
+    A record that came again with other values fits no slice: the run before may have been matched by the old
+    values.
     """
     order = np.argsort(ids, kind="stable")
     again = order[1:][ids[order][1:] == ids[order][:-1]]

@@ -118,7 +118,7 @@ def find_faults(job: Job, passed: DataFrame, has_clusters: bool) -> Iterator[str
 
 
 def _read_labels(job: Job) -> DataFrame:
-    """Of each id one row of ``clusters``, how many it has, and whether a core point names its cluster."""
+    """For each id one row of ``clusters``, how many it has, and whether a core point names its cluster."""
     clusters = scan.read(job.spark, job.lake, Slice("clusters", job.run)).drop("run")
     names = clusters.where((F.col("role") == "core") & (F.col("id") == F.col("cluster_id")))
     names = names.select("cluster_id", F.lit(True).alias("is_named")).distinct()
@@ -130,7 +130,7 @@ def _read_labels(job: Job) -> DataFrame:
 
 
 def _add_label_faults(fault: Column, min_pts: int) -> Column:
-    """What is wrong with a point, or else with its label."""
+    """What is wrong with a point, or otherwise with its label."""
     is_core, is_noise = F.col("role") == "core", F.col("role") == "noise"
     degree = F.coalesce("of_pairs", F.lit(1))
     return (

@@ -37,7 +37,7 @@ NEAREST, CHAINED, NEAR = "nearest", "chained", "near"
 
 NEAREST: the point ``a`` has the core point ``b``, of the cluster ``c``, as its nearest. CHAINED: a chain
 connects the core points ``a`` and ``b`` of the cluster ``c``. NEAR: of the pairs of the point ``a``, ``b``
-are nearer than its stored k-distance, and ``c`` are not farther.
+are nearer than its stored k-distance, and ``c`` are at most as far.
 """
 _KINDS = NEAREST, CHAINED, NEAR
 _SEEN = "kind string, a long, b long, distance double, c long, fault string"
@@ -49,8 +49,8 @@ def find_end_faults(job: Job, has_clusters: bool, has_outliers: bool) -> Iterato
     Every stored distance is computed again. Two core points of a pair must be in one cluster, all core points
     of a cluster must be connected by chains of them, a border point must be in the cluster of its nearest
     core point (of several as near, the one with the smallest id); a noise point must have no core point
-    within eps, a border point one, and a core point without one its own cluster. A point of more than k pairs
-    must have as its k-distance that of its k-th.
+    within eps, a border point one, and a core point without one its own cluster. The k-distance of a point
+    with k pairs or more must be the distance of its k-th.
 
     Parameters
     ----------

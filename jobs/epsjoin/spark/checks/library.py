@@ -1,8 +1,8 @@
-"""The import of Great Expectations without what no gate uses, which is two thirds of its time.
+"""The import of Great Expectations without the parts that no gate uses, which take two thirds of its time.
 
-The library imports every source that it can read, all its expectations, metrics and pages, to have their
-names in its packages. A gate has one expectation, on one number in a pandas frame. Modules that it has no use
-for are imported as placeholders: they have every name that the library asks of them, and nothing behind it.
+The library imports all data sources, expectations, metrics and pages, so that its packages have their names.
+A gate uses one expectation, on one number in a pandas frame. Modules that it does not use are imported as
+placeholders: they have every name that the library asks for, and nothing behind it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 TRIED = "1.24."
-"""Begin of the versions with which the gates' tests have passed so; another version is imported whole."""
+"""Beginning of the versions with which the gates' tests pass like this; other versions are imported whole."""
 
 _LEFT_OUT = re.compile(
     r"great_expectations\.(?:"
@@ -31,21 +31,21 @@ _LEFT_OUT = re.compile(
     r"|render\.renderer\.(?!renderer\b)\w+"
     r")(?:\.|$)"
 )
-"""Modules that are left out, with all below them: sources but pandas frames, expectations but that of the
-maximum of a column, metrics but those of a whole table, pages."""
+"""Modules that are left out, with all below them: sources except pandas frames, expectations except that of
+the maximum of a column, metrics except those of a whole table, and pages."""
 
 
 def import_library() -> None:
-    """Import of Great Expectations only what judging a number takes.
+    """Import only those parts of Great Expectations that are needed to judge a number.
 
     Notes
     -----
-    A version that was not tried is imported whole. Afterwards no placeholder is in ``sys.modules``: who
-    imports such a module later gets the module itself. No garbage is collected meanwhile, since all stays.
+    A version that was not tried is imported whole. Afterwards no placeholder is in ``sys.modules``: a later
+    import of such a module gets the module itself. No garbage is collected meanwhile, since everything stays.
     """
     if "great_expectations" in sys.modules:
         return
-    os.environ["GX_ANALYTICS_ENABLED"] = "false"  # read by the import: send no usage statistics
+    os.environ["GX_ANALYTICS_ENABLED"] = "false"  # the import reads this: send no usage statistics
     finders = [_Placeholders()] if version("great-expectations").startswith(TRIED) else []
     was_enabled = gc.isenabled()
     sys.meta_path[:0] = finders
@@ -72,7 +72,7 @@ class _Placeholders(MetaPathFinder, Loader):
         self, fullname: str, _path: Sequence[str] | None, _target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """Find only these modules, each as a package, since others may lie below it."""
-        if fullname == "pyspark.ml":  # without it the library takes Spark for not installed
+        if fullname == "pyspark.ml":  # without it the library thinks that Spark is not installed
             raise ModuleNotFoundError(f"{fullname} is left out where a gate imports Great Expectations")
         return ModuleSpec(fullname, self, is_package=True) if _LEFT_OUT.match(fullname) else None
 
@@ -85,7 +85,7 @@ class _Placeholders(MetaPathFinder, Loader):
 
 
 def _placeholders_of(module: str) -> Callable[[str], type]:
-    """What a module has for any name: a class that says what it stands for when somebody calls it."""
+    """What a module has under any name: a class that says, when it is called, what it stands for."""
 
     def find(name: str) -> type:
         if name.startswith("__"):
@@ -105,5 +105,5 @@ class _Placeholder:
 
 
 def _no_formats(*_: Any, **__: Any) -> dict[str, type]:
-    """What the library calls while it is imported, and takes no classes as an answer."""
+    """A function that the library calls while it is imported; it expects no classes."""
     return {}

@@ -1,4 +1,4 @@
-"""Measure the tables of a gate: on the driver what is small, in Spark's tasks and queries what is large."""
+"""Measure the tables of a gate: small ones on the driver, large ones in Spark's tasks and queries."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from epsjoin.spark.rows.stored import MAX_THREADS, scan_files
 from epsjoin.spark.tasks.reports import TaskReport
 
 MAX_ROWS = 1 << 27
-"""Maximum number of rows, of all tables together, about whose keys the driver answers by itself."""
+"""Maximum number of rows of all tables together up to which the driver answers questions about keys."""
 
 MAX_HELD_ROWS = 1 << 24
-"""Maximum number of rows of which the driver's engine remembers something for a question: 60 bytes a row."""
+"""Maximum number of rows that the driver's engine has to remember for a question: 60 bytes a row."""
 
 _MAX_KEPT_ROWS = 1 << 23
 """Maximum number of rows of a table whose columns are kept for several questions: 8 to 16 bytes a number."""
@@ -74,13 +74,13 @@ class Table:
         return cls(lake.contract(where.table), where, stored, files)
 
     def with_before(self, lake: Lake, before: Sequence[str]) -> Table:
-        """The same, with earlier runs, which rules find by the table's name with ``_before`` behind it."""
+        """The same, with earlier runs, which rules find under the table's name followed by ``_before``."""
         by_run = slices.count_rows_by_run(lake, self.where.table)
         n_rows = sum(by_run.get(run, 0) for run in before)
         return replace(self, stored=self.stored._replace(before=before, n_rows_before=n_rows))
 
     def check_footers(self, lake: Lake) -> None:
-        """Check the footers of the files, where the pages are not read by :func:`measure_columns`.
+        """Check the footers of the files, for tables whose pages :func:`measure_columns` does not read.
 
         Raises
         ------
@@ -125,18 +125,18 @@ def measure_columns(job: Job, table: Table) -> Numbers:
 def measure_rules(
     job: Job, tables: Mapping[str, Table], asked: Iterable[str], views: Mapping[str, pa.Table] | None = None
 ) -> dict[str, Numbers]:
-    """Ask the queries of those rules of some tables that :func:`measure_columns` does not count.
+    """Run the queries of those rules of some tables that :func:`measure_columns` does not count.
 
     A rule whose query returns null measures infinity.
 
-    The driver answers what asks about keys that are few enough to be counted in its memory. It answers, too,
-    what means the same to its engine as to Spark (:mod:`epsjoin.contracts.portable`) and takes little memory.
-    Spark answers the rest.
+    The driver answers queries about keys that are few enough to be counted in its memory. It also answers
+    queries that mean the same to its engine as to Spark (:mod:`epsjoin.contracts.portable`) and take little
+    memory. Spark answers the rest.
 
     Parameters
     ----------
     tables : all tables that rules may name.
-    asked : names of the tables whose rules are asked.
+    asked : names of the tables whose rules are measured.
     views : rows that are in no table of the lake, by the names that rules have for them; Spark answers those.
 
     Raises
@@ -201,7 +201,7 @@ def ask_driver(
     ----------
     tables : the slices that queries may name.
     types : physical types of contracts by table and column.
-    queries : Spark's SQL by what it is asked for.
+    queries : Spark's SQL, by the query that it is for.
     find : finds keys.
     """
     answers: Answers = {}
@@ -223,7 +223,7 @@ def ask_driver(
 
 
 def _answers_of(ask: Callable[[str], float | None], queries: Mapping[Query, str]) -> Answers:
-    """The answers to those of the queries that are answered."""
+    """The answers to those queries that can be answered."""
 
     def answer(query: str) -> Iterable[float | None]:
         with suppress(UnansweredError):

@@ -1,4 +1,4 @@
-"""The one expectation of the gates, that a number is what it must be; imported with Great Expectations."""
+"""The one expectation of the gates: that a number is what it must be; imported with Great Expectations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class NumberIs(ExpectColumnMaxToBeBetween):
 
     @property
     def configuration(self) -> ExpectationConfiguration:
-        """What the expectation says, made once: the library asks again and again."""
+        """The configuration of the expectation, made once, since the library asks for it again and again."""
         if self._configuration is None:
             self._configuration = super().configuration
         return self._configuration

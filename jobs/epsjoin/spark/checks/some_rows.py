@@ -1,4 +1,4 @@
-"""Rows of the tables that are checked, read by tasks: of points, or of those that are looked at alone."""
+"""Rows of the tables that are checked, read by tasks: ids and coordinates of points, or only some rows."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ def verify_tables(job: Job, request: Request) -> dict[str, float]:
 
 
 class _Tables(NamedTuple):
-    """What there is to check: numbers of rows, the eps, whether labels and scores are there."""
+    """What there is to check: numbers of rows, the eps, and whether there are labels and scores."""
 
     n_points: int
     n_pairs: int
@@ -158,7 +158,7 @@ class _Tables(NamedTuple):
 
 
 def _refuse_other_chains(source: SourceContract) -> None:
-    """Refuse a data set whose results are no pairs of points within eps."""
+    """Refuse a data set whose results are not pairs of points within eps."""
     if source.tree:
         raise ArgumentError(
             f"verify checks pairs of points, {source.name} has documents; run the gate quality_results, "
@@ -194,7 +194,7 @@ def _check_stored(
             job, request.scores, request.seed, tables.n_points, faults
         )
         are_whole &= scores_are_whole
-    if are_whole:  # Spark's own scan would break where a file is not there
+    if are_whole:  # Spark's own scan would fail if a file is missing
         faults.add(find_duplicates(job, tables.n_pairs))
         faults.add(find_faults(job, passed, tables.has_clusters))
         faults.add(find_end_faults(job, tables.has_clusters, tables.has_outliers))

@@ -57,7 +57,7 @@ FILE_BYTES = 40
 HEAP_BYTES = 64
 """Bytes of the driver's JVM for each point where results of tasks come through it: twice their size."""
 _MAX_DEGREES = 1 << 20
-"""Number of points whose neighbours a task counts at a time, at least."""
+"""Minimum number of points whose neighbours a task counts at a time."""
 POINTS_OF_A_TASK = 1 << 22
 """Maximum number of points whose labels one task writes."""
 
@@ -100,8 +100,8 @@ def cluster_pairs(
     pairs : columns ``PAIRS``, every pair within eps once.
     min_pts : number of points within eps, the point itself included, that make a point core.
     done : to be closed once the clusters are computed; then the intermediate frames are unpersisted.
-    max_on_driver : maximum number of points that the driver labels. On a cluster, whose results come through
-        the driver's JVM, it is also what its heap has room for.
+    max_on_driver : maximum number of points that the driver labels. On a cluster, where results come through
+        the driver's JVM, the heap's room is a limit, too.
     max_in_one_task : maximum number of edges between core points that a task may hold.
 
     Returns
@@ -146,7 +146,7 @@ def _check_ids(ids: DataFrame, degrees: DataFrame) -> None:
 
 
 def heap_points(spark: SparkSession) -> int:
-    """How many points' results may come through the driver's JVM; on one machine they come by files."""
+    """Number of points whose results may come through the driver's JVM; on one machine they come by files."""
     if has_one_machine(spark):
         return MAX_ON_DRIVER
     jvm: Any = spark.sparkContext._jvm
@@ -162,7 +162,7 @@ def _cluster_on_driver(ids: Rows, n_points: int, pairs: Rows, min_pts: int) -> R
     with ExitStack() as failed:
         known = share(spark, ids=points.ids)
         failed.callback(known.remove)
-        points.ids = known["ids"]  # the file's pages, which the system may drop, instead of memory of our own
+        points.ids = known["ids"]  # pages of the file, which the system may drop, instead of our own memory
         cores = share(spark, is_core=points.find_cores(min_pts))
         try:
             for batch in pairs.run(_make_connector(known, cores)):
@@ -278,7 +278,7 @@ def _make_connector(known: Shared, cores: Shared) -> Task:
 
 
 def _to_row(found: Connected, names: NDArray[np.int32]) -> pa.RecordBatch:
-    """What remains of a batch of pairs as one row of lists, since its columns differ in length."""
+    """What remains of a batch of pairs, as one row of lists, since the columns differ in length."""
     (node, root), (border, core, distance) = found
     columns = (names[node], names[root], names[border], names[core], distance)
     lists = [pa.ListArray.from_arrays([0, len(values)], values) for values in columns]

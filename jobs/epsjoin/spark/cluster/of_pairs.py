@@ -1,4 +1,4 @@
-"""Clusters of pairs that a caller has, on DataFrames: from whatever join they come."""
+"""Clusters of pairs that a caller has, on DataFrames, from whatever join they come."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def dbscan_pairs(
     Parameters
     ----------
     pairs : any frame of a classic session with the columns ``left_id``, ``right_id`` and ``distance``, each
-        pair once and its smaller id on the left, as the joins give them.
+        pair once and with its smaller id on the left, as the joins return them.
     frame : any frame with the id of every record, of those without a neighbour, too. Its other columns are
         not read.
     min_pts : minimum number of neighbours, the record itself included, that makes it a core point; at least
@@ -47,10 +47,10 @@ def dbscan_pairs(
     Returns
     -------
     DataFrame
-        One row for each row of ``frame``, as :func:`epsjoin.spark.frames.dbscan` gives them: ``id``,
+        One row for each row of ``frame``, as :func:`epsjoin.spark.frames.dbscan` returns them: ``id``,
         ``cluster_id``, ``role`` and ``degree``. A border point belongs to the cluster of its nearest core
-        point, ties: the smallest id. The frame is persisted: call ``unpersist()`` on it when you no longer
-        need it.
+        point, of several to that of the smallest id. The frame is persisted: call ``unpersist()`` on it when
+        you no longer need it.
 
     Raises
     ------
@@ -61,7 +61,7 @@ def dbscan_pairs(
         A value is null; a distance is negative or NaN; the left id of a pair is not below its right one; a
         pair comes twice.
     TableError
-        The pairs name an id that ``frame`` has not.
+        The pairs name an id that is not in ``frame``.
 
     See Also
     --------
@@ -71,8 +71,8 @@ def dbscan_pairs(
     Notes
     -----
     Everything is computed at the call. Spark persists the pairs meanwhile, in memory and on disk. One shuffle
-    of them shows whether a pair comes twice. How points are put together is told in the notes of
-    :func:`epsjoin.spark.frames.dbscan`.
+    of them shows whether a pair comes twice. The notes of :func:`epsjoin.spark.frames.dbscan` say how the
+    clusters are computed.
     """
     check_count("min_pts", min_pts)
     ids = frame.select(column_of_ids(frame, id))

@@ -1,4 +1,4 @@
-"""Put clusters together on the driver, whose threads read the pairs; without a session."""
+"""Compute clusters on the driver, whose threads read the pairs, without a session."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _read_pairs(pairs: StoredSlice, file: File, index: IdIndex) -> Iterator[Pair
     for batch in replace(pairs, files=[file]).stream(names_of(PAIRS)):
         left, right, distance = pair_columns(batch)
         rows, others = indexed_positions_of(index, left), indexed_positions_of(index, right)
-        # writable as what a join finds: the kernels are compiled for it
+        # writable, like what a join finds: the kernels are compiled for this
         yield Pairs(rows, others, distance.copy())
 
 

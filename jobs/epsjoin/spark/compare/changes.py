@@ -32,8 +32,8 @@ _TEXT_ROWS = 1 << 10
 def find_changes(job: Job, now: Fingerprints) -> Iterator[pa.Table]:
     """Find the rows of ``changes`` (without run) of a run against the run before, a bucket at a time.
 
-    Which records may differ is found from digests. Their columns are read then, so a record that has the same
-    values under a contract of other columns is no change.
+    Digests show which records may differ. Their columns are then read, so that a record with the same values
+    under a contract with other columns is not a change.
     """
     before = now.before
     if before is None:
@@ -69,7 +69,7 @@ def _describe(
     was, is_ = (rows.filter(pa.array(is_updated)) for rows in (was, is_))
     differs = differs[is_updated]
     has_moved = _have_moved(source, was, is_, differs)
-    # a vector says nothing of a record that has not moved, and would be most of the text
+    # if a record has not moved, its vector says nothing, and would be most of the text
     short = [column.name for column in source.columns if column.item is None]
     texts = _to_texts(was, has_moved, names, short), _to_texts(is_, has_moved, names, short)
     parts = [
@@ -103,7 +103,7 @@ def _to_texts(rows: pa.Table, has_moved: Bools, names: list[str], short: list[st
 
 
 def to_json(rows: pa.Table, names: list[str]) -> pa.ChunkedArray:
-    """The rows as texts; few of them are Python's at a time, which take ten times the memory."""
+    """The rows as texts; few at a time are Python objects, which take ten times the memory."""
     texts = (
         [
             json.dumps(without_infinities(row), ensure_ascii=False, default=_as_text)

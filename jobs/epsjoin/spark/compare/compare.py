@@ -2,13 +2,13 @@
 
 All four tables are about neighbours in time, so this step writes slices of other runs, too:
 
-1. ``changes`` and ``cluster_flows`` of the run, and of the next one where they are against another run now.
+1. ``changes`` and ``cluster_flows`` of the run, and of the next one if it now follows another run.
 2. ``cluster_names`` and ``cluster_events`` of the run and of all later ones: names are a fold over the runs
    in the order of their dates, a pure function of what is in the lake, not of the order in which it came.
 
-Each table is replaced in one commit, however many runs it has slices of. A slice of names has the
-fingerprint of its flows and of the names before, so that two jobs that change names always meet in the slice
-of the last run: the second is refused and tried again, and has seen all then.
+Each table is replaced in one commit, however many runs it has slices of. The fingerprint of a slice of names
+covers its flows and the names before, so that two jobs that change names always both write the slice of the
+last run: the second is refused, and sees everything when it is tried again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from epsjoin.spark.rows.stored import StoredSlice
 from epsjoin.vocabulary import CHANGES, EVENTS, NOISE
 
 Files = dict[Slice, list[File]]
-"""New files by the slices that they are to be, in the order of the runs."""
+"""New files by the slices that they are for, in the order of the runs."""
 
 
 def run(job: Job) -> dict[str, float]:
@@ -98,7 +98,7 @@ def _replace_changes(job: Job, mine: Fingerprints, later: Iterable[Fingerprints]
 
 
 def _replace_flows(job: Job, runs: list[Fingerprints], at: int) -> list[Flows]:
-    """Count the flows to this run, and to all whose slices do not fit; return those to all runs."""
+    """Count the flows to this run, and to all runs whose slices do not fit; return the flows to all runs."""
     flows, files = [], {}
     for number, each in enumerate(runs):
         where = each.slice("cluster_flows")
@@ -113,7 +113,7 @@ def _replace_flows(job: Job, runs: list[Fingerprints], at: int) -> list[Flows]:
 
 
 class _Run(NamedTuple):
-    """What the fold says of a run."""
+    """The result of the fold for a run."""
 
     names: Names
     events: Events
@@ -144,7 +144,7 @@ def _core_finder(job: Job, run: Fingerprints) -> Callable[[Ints], Cores]:
 
 
 def _replace_names(job: Job, runs: list[Fingerprints], at: int, named: list[_Run]) -> dict[str, float]:
-    """Replace the names and events of this run, and of all whose slices do not fit."""
+    """Replace the names and events of this run, and of all runs whose slices do not fit."""
     job = replace(job, lake=slices.as_now(job.lake))  # there are new flows
     dates = [each.run for each in runs]
     names: Files = {}
@@ -183,10 +183,10 @@ def _replace_names(job: Job, runs: list[Fingerprints], at: int, named: list[_Run
 
 
 def _refuse_later_run(job: Job, last: str) -> None:
-    """Refuse to end well if clusters of a run have come that is later than the last one at the start.
+    """Refuse to succeed if a later run than the last one at the start has got clusters meanwhile.
 
-    Its names may follow from names that this job has replaced meanwhile. And two jobs at once meet in the
-    slices of the last run only if both know which one that is.
+    Its names may follow from names that this job has replaced. And two jobs at once both write the slices of
+    the last run only if both know which run that is.
     """
     later = Fingerprints.of_all(slices.as_now(job.lake))[-1].run
     if later > last:
@@ -201,7 +201,7 @@ def _files_if_any(lake: Lake, where: Slice) -> list[File] | None:
 
 
 def _is_other(lake: Lake, where: Slice, rows: pa.Table) -> bool:
-    """Whether a slice in the lake has other rows than these; not where there is no slice.
+    """Whether a slice in the lake has other rows than these; false if there is no slice.
 
     It does not matter what they were made from. Files that cannot be read, which are about to be replaced,
     count as other rows.
@@ -236,6 +236,6 @@ def _event_rows(events: Events, against: str) -> pa.Table:
 
 
 def _write(lake: Lake, where: Slice, rows: Iterable[pa.Table]) -> list[File]:
-    """Write the file of a slice, also where there are no rows: a fingerprint is that of a file's name."""
+    """Write the file of a slice, also if there are no rows: the fingerprint is in the name of a file."""
     into = targets.target_of(lake, where)
     return [into.write(rows) or targets.write_empty_file(into)]

@@ -25,9 +25,10 @@ _NONE = np.empty(0, np.int64)
 
 
 def find_flows(job: Job, now: Fingerprints) -> Flows:
-    """Count the flows from the run before; to the first run all records come anew.
+    """Count the flows from the run before; for the first run all records are new.
 
-    Of few records the driver reads the clusters of both runs. Those of many are joined and counted by Spark.
+    If there are few records, the driver reads the clusters of both runs; otherwise Spark joins and counts
+    them.
     """
     runs = [run for run in (now.before, now) if run is not None]
     if sum(slices.count_rows(job.lake, run.slice("clusters")) for run in runs) > buckets.MAX_ROWS:
@@ -73,7 +74,7 @@ def _count_by_spark(job: Job, now: Fingerprints) -> Flows:
 
 
 def _label_records(job: Job, run: Fingerprints) -> DataFrame:
-    """The cluster ``now`` and ``is_core`` (0 or 1) of each record, and what tells it from all others."""
+    """The cluster ``now`` and ``is_core`` (0 or 1) of each record, and what identifies it."""
     is_core = (F.col("role") == "core").cast("long").alias("is_core")
     labels = scan.read(job.spark, job.lake, run.slice("clusters"))
     labels = labels.select("id", F.col("cluster_id").alias("now"), is_core)

@@ -22,7 +22,7 @@ from epsjoin.spark.rows.stored import StoredSlice, in_table
 from epsjoin.spark.tasks.arrow import Task
 
 DIGESTED = "id long, record binary"
-"""What is known of a record without its columns."""
+"""Columns that say about a record what is known without its own columns."""
 
 
 class Records(NamedTuple):
@@ -41,8 +41,8 @@ class Records(NamedTuple):
 def read_both(job: Job, before: Fingerprints, now: Fingerprints, bucket: Bucket) -> tuple[Records, Records]:
     """Read the records of a bucket of both runs.
 
-    A bucket holds ids, and in a source without a key digests. The stored digests are read where both runs
-    have them, and otherwise the columns of the points.
+    Buckets are of ids, or in a source without a key of digests. The stored digests are read if both runs have
+    them, otherwise the columns of the points.
     """
     stored = [_stored_digests(job, run) for run in (before, now)]
     old, new = (
@@ -91,7 +91,8 @@ def digest_batches(names: Sequence[str], bucket: Bucket, *, is_keyed: bool) -> T
 def identify(before: Records, now: Records) -> tuple[Ints, Ints]:
     """Number the records of a source without a key, so that the same record has one number in both runs.
 
-    Of records with equal values the first by id in one run is the first in the other, and so on.
+    Among records with equal values, the first by id in one run is the same as the first in the other, and so
+    on.
 
     Returns
     -------

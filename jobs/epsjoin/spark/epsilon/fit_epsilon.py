@@ -36,11 +36,11 @@ def run(job: Job) -> dict[str, float]:
     An eps that is chosen has ``eps_digits`` significant digits, so that it stays the same while the points
     change little, and the expected pairs are those of this eps. An eps that is set is taken as it is.
 
-    Of documents, whose eps is always set, everything is about their points: the pairs that are expected are
+    For documents, whose eps is always set, everything is about their points: the expected pairs are
     candidates.
 
-    If a parameter sets eps, the power law is fitted all the same, for the report. Points without a power law
-    then only add a note to the table.
+    If a parameter sets eps, the power law is fitted all the same, for the report. If the points then follow
+    no power law, this only adds a note to the table.
 
     Raises
     ------
@@ -204,7 +204,7 @@ def _choose_by_law(params: RunParams, fit: EpsilonFit, n_points: int) -> ChosenE
 
 
 def _choose_without_law(params: RunParams, fitted: _Fitted) -> ChosenEps:
-    """Choose eps where there is no power law: the k-distances need none where all points are looked at."""
+    """Choose eps without a power law: the k-distances need none if all points are looked at."""
     sample, n_points = fitted.sample, fitted.n_points
     fraction = None if params.pairs is not None else params.k_distance_quantile
     is_whole = len(sample) == n_points

@@ -1,4 +1,4 @@
-"""The public functions that tell of DataFrames, before a join, which eps to take and what it will yield."""
+"""The public functions that say, before a join of DataFrames, which eps to take and what it will yield."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def fit_epsilon(
     Parameters
     ----------
     frame, columns, id, metric : see :func:`epsjoin.spark.frames.similarity_join`.
-    weights, sample_rows, seed, max_k : see :func:`epsjoin.fit_epsilon`. Of two frames so many rows of each
-        are drawn.
+    weights, sample_rows, seed, max_k : see :func:`epsjoin.fit_epsilon`. If there are two frames,
+        ``sample_rows`` rows of each are drawn.
     right : the right frame of a join of two: then the pairs between both frames are fitted. By default those
         of the rows of ``frame`` with one another.
     right_columns, right_id : names of the columns in ``right``; by default the same as in ``frame``.
@@ -103,8 +103,8 @@ def estimate(
 
     Parameters
     ----------
-    frame, eps, columns, id, metric, weights, cuts : see :func:`epsjoin.spark.frames.similarity_join`. Of two
-        frames ``cuts.sample_rows`` rows are sampled in all.
+    frame, eps, columns, id, metric, weights, cuts : see :func:`epsjoin.spark.frames.similarity_join`. If
+        there are two frames, ``cuts.sample_rows`` rows are sampled from both together.
     right : the right frame of a join of two. By default ``frame`` is joined with itself.
     right_columns, right_id : names of the columns in ``right``; by default the same as in ``frame``.
 

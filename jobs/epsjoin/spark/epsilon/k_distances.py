@@ -22,7 +22,7 @@ CURVE_POINTS = 200
 
 
 MIN_SAMPLE_PAIRS = 30
-"""Number of pairs of the sample within a radius from which on their number is told by counting."""
+"""Minimum number of pairs of the sample within a radius for their count to be used."""
 
 
 class PairCounts(NamedTuple):
@@ -48,7 +48,7 @@ class PairCounts(NamedTuple):
         """Expect the number of pairs within eps.
 
         It is interpolated between two counts, and follows the power law below them. Above them it is
-        ``None``: the law goes on for ever, while pairs end where all points are within eps of one another.
+        ``None``: the law has no end, but the pairs end when all points are within eps of one another.
         """
         some = self.pairs > 0
         radius, pairs = self.radius[some], self.pairs[some]
@@ -63,7 +63,7 @@ class PairCounts(NamedTuple):
         return counted * math.pow(eps / near, self.exponent)
 
     def suffices(self, eps: float) -> bool:
-        """Whether the sample has enough pairs within eps to tell their number."""
+        """Whether the sample has enough pairs within eps for their count to be used."""
         scale = self.n_points * (self.n_points - 1) / max(1, self.n_sample * (self.n_sample - 1))
         within = self.pairs[self.radius <= eps]
         return bool(len(within) and within[-1] >= MIN_SAMPLE_PAIRS * scale)
@@ -112,8 +112,8 @@ def k_distances(outliers: StoredSlice, eps: float) -> KDistances:
 
     Notes
     -----
-    Slices that were written under version 1 of the contract know no k-distance beyond eps. Their curve ends
-    there, below all of the points.
+    Slices that were written under version 1 of the contract have no k-distances beyond eps. Their curve ends
+    there, before it reaches all points.
     """
     ends = in_table(
         outliers.scan(["k_distance"], _find_ends), pa.schema([("low", pa.float64()), ("high", pa.float64())])

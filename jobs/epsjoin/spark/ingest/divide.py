@@ -17,7 +17,7 @@ from epsjoin.spark.ingest.read import SourceFile, open_source, state_of
 from epsjoin.spark.tasks import tasks
 
 MIN_SECTION_BYTES = 32 << 20
-"""Least number of bytes of a range; a smaller one is read in less time than a task takes to start."""
+"""Minimum number of bytes of a range; a smaller one is read in less time than a task takes to start."""
 
 _RANGES_PER_CORE = 2
 
@@ -25,7 +25,7 @@ _RANGES_PER_CORE = 2
 def divide(
     spark: SparkSession, source: SourceContract, files: Sequence[SourceFile], whole: Iterable[str] = ()
 ) -> list[SourceFile]:
-    """The files, the large ones of them in sections, numbered anew.
+    """Divide the large ones of these files into sections, and number all anew.
 
     Parameters
     ----------

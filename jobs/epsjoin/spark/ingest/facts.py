@@ -1,4 +1,4 @@
-"""Facts about files and rows that ingest's tasks report to the driver, beside the files that they wrote."""
+"""Facts about files and rows that the tasks of ingest report to the driver, besides the files they wrote."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ class FileFacts:
     Parameters
     ----------
     source : the file's name.
-    n_bytes, sha256 : the file's size and its SHA-256 in hex, as it is stored; of sections the first has them.
+    n_bytes, sha256 : the file's size and its SHA-256 in hex, as it is stored; only the first section has
+        them.
     rows_read : records that were read, good and bad.
     rows_left_out : those of them that the contract's condition leaves out.
     columns : names of the columns found in it.
-    refused : why the whole file is refused; ``None`` where it is not. Of a section: why it was not read.
+    refused : why the whole file is refused; ``None`` if it is not. For a section: why it was not read.
     section : the section's number; ``None``: the whole file.
     """
 
@@ -53,7 +54,7 @@ class KindCount:
 
 @dataclass(frozen=True)
 class ManyDoubles:
-    """A source file or section, by its number, of which all records are to be settled by their keys."""
+    """A source file or section, by its number, all of whose records are to be compared by their keys."""
 
     file: int
 

@@ -1,4 +1,4 @@
-"""The guard at the door, on the tables of the lake: this snapshot beside that of the latest earlier run."""
+"""The guard, on the tables of the lake: compares the snapshot with that of the latest earlier run."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ MAX_STALE = 32
 """Maximum number of earlier runs whose files are compared with the snapshot's."""
 
 _MANY_UPDATED = 0.01
-"""Fraction of updated records above which some are looked at, however few have moved; the limit of ``format``
-where that is less."""
+"""Fraction of updated records above which some are looked at, however few have moved; or the limit of
+``format`` if that is lower."""
 
 _SAMPLE_SEED = 1
 """Seed of the hash that chooses the records whose values are looked at."""
@@ -129,7 +129,7 @@ def _columns_in(files: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _left_out(source: SourceContract, files: Sequence[Mapping[str, Any]]) -> float | None:
-    """The fraction of records left out; ``None`` without a condition, or where another one held than now."""
+    """The fraction of records left out; ``None`` without a condition, or if the condition was another one."""
     read = sum(file["rows_read"] for file in files)
     if not source.condition or not read or {file["taken_where"] for file in files} != {source.condition}:
         return None
@@ -149,7 +149,7 @@ def _most_lost(job: Job, runs: Sequence[str]) -> float:
 
 
 def _find_same(job: Job, runs: Sequence[str], files: Sequence[Mapping[str, Any]]) -> str | None:
-    """The latest run that had these very files, where a run after it had others: an old snapshot is back."""
+    """The latest run with these very files, if a run after it had others: then an old snapshot is back."""
     of_runs: dict[str, set[str]] = {}
     for row in slices.read_runs(job.lake, "snapshots", runs, ["run", "sha256"]).to_pylist():
         of_runs.setdefault(row["run"], set()).add(row["sha256"])
@@ -166,7 +166,7 @@ class _Sample(NamedTuple):
 
 
 def _match(before: StoredSlice, now: StoredSlice) -> tuple[Matched, _Sample]:
-    """Match the records of two runs by their digests, as many at a time as the driver should hold."""
+    """Match the records of two runs by their digests, bucket by bucket as the driver can hold them."""
     kept = updated = moved = 0
     distance = None
     sample = _Sample(np.empty(0, np.int64), np.empty(0, np.int64))
@@ -186,7 +186,7 @@ def _match(before: StoredSlice, now: StoredSlice) -> tuple[Matched, _Sample]:
             places.append(some[some % np.uint64(bucket.of) == 0])
         if bucket.of == 1:  # in the order of the files
             distance = order_distance(found.matching)
-    # of several buckets only one in so many places was kept: the number is estimated from them
+    # with several buckets, only some of the places were kept, from which the number is estimated
     taken_over = count_common(np.concatenate(left), np.concatenate(taken)) * len(buckets)
     return Matched(kept, updated, moved, taken_over, distance), sample
 
@@ -225,7 +225,7 @@ def _with_values(job: Job, seen: Seen, before: StoredSlice, now: StoredSlice, sa
     changed = {name: ~are_same(old[name], new[name])[of_updated] for name in names}
     return replace(
         seen,
-        # a point that has another number of coordinates is not compared
+        # points with another number of coordinates are not compared
         moved=_values(old.take(of_moved), new.take(of_moved), coordinates)
         if coordinates and len(coordinates) == len(source.coordinates)
         else Values(),

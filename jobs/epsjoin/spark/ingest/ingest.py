@@ -40,7 +40,7 @@ def run(job: Job) -> dict[str, float]:
     shuffle brings the doubles of a key together: of equal rows the first is kept and the others are refused;
     different rows with one key are all refused. The readers count the rows that they read, the writers those
     that they keep and refuse; the sums must agree. Records that the contract's condition leaves out are only
-    counted. The files of one pass bear the same fingerprint.
+    counted. The files of one pass have the same fingerprint.
 
     Before anything but ``quarantine`` and ``guard`` is written, the snapshot is compared with the one before
     it, see :mod:`epsjoin.local.guard.judge`.
@@ -51,14 +51,14 @@ def run(job: Job) -> dict[str, float]:
         No snapshot, or no record of it, is dated within the run's interval.
     DataRefusedError
         A file is empty, broken or lacks a column; two keys share an id; too many rows are bad; or the guard
-        holds the snapshot. The slices of ``quarantine`` and, by the guard, of ``guard`` are then written, the
-        others are not touched; of a run that had come in before, none is. The sentence is kept beside the
-        run's report until a snapshot comes in (:mod:`epsjoin.lake.refusals`).
+        holds the snapshot. The slice of ``quarantine`` and, if the guard holds it, that of ``guard`` are then
+        written, and the others are not touched; if the run has points already, none is. The sentence is kept
+        beside the run's report until a snapshot comes in (:mod:`epsjoin.lake.refusals`).
     """
     try:
         return _take_in(job, find_snapshot(job))
     except NothingToDoError:
-        refusals.clear(job.lake, job.run)  # what was refused before is not the snapshot any more
+        refusals.clear(job.lake, job.run)  # an earlier refusal is no longer about the run's snapshot
         raise
     except DataRefusedError as error:
         try:
@@ -109,7 +109,7 @@ def _take_in(job: Job, files: Sequence[tuple[str, str]]) -> dict[str, float]:
 
 
 def _stored(job: Job, where: Slice, written: Iterable[File]) -> StoredSlice:
-    """A slice before it is committed; its files are in the order in which those of one in the lake are."""
+    """A slice before it is committed; its files are in the same order as those of a slice in the lake."""
     files = sorted((file for file in written if file.table == where.table), key=lambda file: file.path)
     return StoredSlice(job, where, job.lake.schema(where.table), files)
 
@@ -135,14 +135,14 @@ def _check_records(job: Job, reports: Sequence[TaskReport], *, is_new: bool) -> 
     snapshots = _snapshot_rows(facts, job.lake.source.condition)
     read, kept, quarantined, left_out = _sums(snapshots)
     limit = job.lake.source.max_quarantine_share
-    share = quarantined / max(1, read - left_out)  # 0.29 times 100 is less than 29 in float64
+    share = quarantined / max(1, read - left_out)  # in float64, 0.29 * 100 is less than 29
     if share > limit:
         beside = f", beside {left_out:,} that are left out" if left_out else ""
         where = f"Every one is in the quarantine table, run {job.run}"
         if not is_new:
             where = f"Run {job.run} keeps what came in before, so that these are stored nowhere"
         remedy = "mend the source, or raise max_quarantine_share in the contract"
-        if quarantined == read - left_out:  # a share of all would let in nothing
+        if quarantined == read - left_out:  # a share of 1 would let in nothing
             remedy = "mend the source, or what the contract says of it"
         bad, allowed = percents(share, limit)
         raise DataRefusedError(
@@ -159,7 +159,7 @@ def _check_records(job: Job, reports: Sequence[TaskReport], *, is_new: bool) -> 
 
 
 def _write_findings(job: Job, findings: Sequence[Finding], where: Slice) -> None:
-    """Store what the guard found, and tell what is unusual but lets the snapshot in."""
+    """Store what the guard found, and print what is unusual but lets the snapshot in."""
     rows = [finding._asdict() for finding in findings]
     slices.write_slice(job.lake, where, slices.table_of(job.lake, "guard", rows))
     for finding in findings:

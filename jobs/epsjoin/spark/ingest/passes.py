@@ -21,7 +21,7 @@ from epsjoin.spark.tasks.reports import TaskReport, add_counters
 from epsjoin.spark.tasks.shared import has_one_machine
 
 MAX_GIVEN = 128
-"""Maximum number of files and sections whose ids the driver takes, of each up to a megabyte by its JVM."""
+"""Maximum number of files and sections whose ids the driver takes, up to a megabyte of each by its JVM."""
 
 
 def read_and_settle(
@@ -31,7 +31,7 @@ def read_and_settle(
 
     Parameters
     ----------
-    whole : names of files that cannot be read in sections, as was seen when this was tried.
+    whole : names of files that cannot be read in sections, as an earlier attempt has shown.
 
     Raises
     ------
@@ -77,8 +77,8 @@ def _find_doubles(
     """Read all files and compare the ids, bucket by bucket; return what :func:`make_finder` finds.
 
     On one machine the driver compares those of up to ``MAX_GIVEN`` files or sections: a query with a shuffle
-    would take longer to plan and to start than the ids of some millions to sort. It maps the files in which
-    the readers give them; less than a megabyte of a reader comes through the JVM.
+    would take longer to plan and to start than it takes to sort some million ids. The driver maps the files
+    in which the readers leave them; less than a megabyte of each reader goes through the JVM.
     """
     if not has_one_machine(job.spark) or len(items) > MAX_GIVEN:
         streams = tasks.lazy_tasks(job.spark, items, read, ID_STREAMS)

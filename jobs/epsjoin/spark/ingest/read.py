@@ -59,14 +59,14 @@ class FileState(NamedTuple):
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file of the snapshot, or a section of one; small, for it is sent to the tasks.
+    """A file of the snapshot, or a section of one; small, since it is sent to the tasks.
 
     Parameters
     ----------
     index : its number among the files and sections of the snapshot.
     name : its name for people.
     uri : its place.
-    may_be_empty : whether it may have no record: of several files, Spark writes such.
+    may_be_empty : whether it may have no record: Spark may write such a file among several.
     section, state : the section, and the state of the file when it was divided; ``None``: the whole file.
     """
 
@@ -88,8 +88,8 @@ def state_of(file: SourceFile) -> FileState:
 def unreadable(what: str, error: OSError) -> EpsjoinError:
     """Make the error that says what cannot be read, and what to do about it.
 
-    Another try may help, also where this user may not read it: nothing is said of the data, and who has just
-    brought a file may still be about to let others read it.
+    Another try may help, also if this user may not read it: this says nothing about the data, and the person
+    who has just delivered the file may still be about to let others read it.
     """
     remedy = "run ingest again"
     if isinstance(error, PermissionError):
@@ -122,7 +122,7 @@ def read_file(file: SourceFile, into: Writer, aside: Ints | None = NOBODY) -> It
     ----------
     file : the file or section.
     into : what writes them.
-    aside : places of records in the file that are to be passed on instead, rising; ``None``: all of them.
+    aside : rising places of the records in the file that are to be passed on instead; ``None``: all records.
 
     Yields
     ------
@@ -131,8 +131,8 @@ def read_file(file: SourceFile, into: Writer, aside: Ints | None = NOBODY) -> It
     Raises
     ------
     EpsjoinError
-        The file cannot be opened, or was changed while it was read: what was read may be half of one file
-        and half of another. A section that was changed is reported as refused; its file is read anew.
+        The file cannot be opened, or was changed while it was read, so that half of one file and half of
+        another may have been read. A section that was changed is reported as refused; its file is read anew.
     """
     rows_read = rows_left_out = 0
     refused = None
@@ -184,7 +184,7 @@ def read_file(file: SourceFile, into: Writer, aside: Ints | None = NOBODY) -> It
 
 def _write(file: SourceFile, into: Writer, batch: Batch) -> None:
     """Write the points of a batch and the records that it refuses."""
-    # in a source without key the id is the record's place, so equal records stay apart
+    # in a source without a key the id is the record's place, so equal records stay distinct
     ids = batch.ids if into.source.key else places_of(file.index, batch.places)
     into.keep(file.name, pa.array(ids), batch.values)
     into.refuse(
@@ -198,7 +198,7 @@ def _write(file: SourceFile, into: Writer, batch: Batch) -> None:
 def make_reader(source: SourceContract, targets: Targets) -> Callable[[SourceFile], Iterator[pa.RecordBatch]]:
     """Make the work of a task that reads a file and yields ``ID_STREAMS``: all ids, then its report.
 
-    Of a source without key there are no ids: they are places, of which each occurs once.
+    For a source without a key no ids are passed on: they are places, each of which occurs once.
     """
 
     def read(file: SourceFile) -> Iterator[pa.RecordBatch]:

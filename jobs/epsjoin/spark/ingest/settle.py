@@ -85,7 +85,7 @@ def make_settler(source: SourceContract, targets: Targets, first_task: int) -> T
 
     Parameters
     ----------
-    first_task : its number, behind those of the readers: the order of the files tells that of the records.
+    first_task : its number, after those of the readers: the order of the files is that of the records.
     """
 
     def settle(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -124,8 +124,8 @@ def separate_refused(
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """Separate the rows to keep from those to refuse, which become rows of quarantine with a reason.
 
-    Two keys with one id go to the report, as a reason to refuse the snapshot. Equal rows are told by their
-    values, not by digests: a row is lost if it is taken for another one.
+    Two keys with one id go to the report, as a reason to refuse the snapshot. Rows are compared by their
+    values, not by digests, since a row that is taken for another one is lost.
     """
     slots = rows["_slot"].to_numpy()  # the slot of a row is its id
     keep = np.ones(len(slots), bool)

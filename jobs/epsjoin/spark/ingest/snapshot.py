@@ -32,8 +32,8 @@ def find_snapshot(job: Job) -> list[tuple[str, str]]:
     NothingToDoError
         No snapshot is dated within the interval.
     DataRefusedError
-        The folder of the snapshots does not exist or is none; or the snapshot has no file, or has a folder in
-        it, or a link that leads nowhere.
+        The folder of the snapshots does not exist or is not a folder; or the snapshot has no file, or has a
+        folder in it, or a link that leads nowhere.
     ArgumentError
         The run's date is not the first day of an interval.
     EpsjoinError
@@ -93,7 +93,7 @@ def _check_begin(job: Job) -> None:
 def _entries(filesystem: pafs.FileSystem, folder: str) -> list[pafs.FileInfo]:
     """What is in a folder, with links that lead nowhere and names that are not UTF-8.
 
-    pyarrow's own list lacks the former and breaks at the latter, whose bytes are escaped here.
+    pyarrow's own list lacks the former and fails on the latter, whose bytes are escaped here.
     """
     if isinstance(filesystem, pafs.LocalFileSystem):
         return [pafs.FileInfo(_to_text(path), _kind_of(path)) for path in sorted(Path(folder).iterdir())]

@@ -2,4 +2,4 @@
 
 from epsjoin.garbage import look_for_garbage_rarely
 
-look_for_garbage_rarely()  # before all that is imported next
+look_for_garbage_rarely()  # before all further imports

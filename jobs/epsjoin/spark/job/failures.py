@@ -1,4 +1,4 @@
-"""What a job says of an error that is none of ours: of Java, of pyspark, of a file, of a task."""
+"""What a job says about an error that is not ours: of Java, of pyspark, of a file, of a task."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from epsjoin.lake.parquet import explain_unreadable
 from epsjoin.pipeline import TABLES
 
 _NO_ROOM = ("No space left on device", "Disk quota exceeded", "File too large")
-"""What the system says of a file that cannot grow."""
+"""Errors of the system for a file that cannot grow."""
 
 _RAISED = "epsjoin.errors."
-"""How a line begins, in the trace of a task, that has an error of ours."""
+"""Beginning of a line with one of our errors in the trace of a task."""
 
 _SPILLED = re.compile(r"Error while calling spill\(\) .*")
-"""What Spark says of a task's rows that it could not move to a disk; of the cause it keeps the text alone."""
+"""What Spark says if it could not move a task's rows to a disk; it keeps only the text of the cause."""
 
 _LOST_BY_WORKER = re.compile(r"Lost task \S+ in stage \S+ \(TID \d+\) \((\S+) executor (\d+)\): ")
-"""What Spark says of a task that failed in another process than the driver: its machine and executor."""
+"""What Spark says of a task that failed outside of the driver: its machine and executor."""
 
 
 def needs_trace(error: Exception) -> bool:
-    """Whether a trace says more than the error's text: not of a file, nor where a task refused its input."""
+    """Whether a trace says more than the error's text: not for a file, nor if a task refused its input."""
     return not _is_of_file(error) and _RAISED not in str(error)
 
 
 def summarize_error(error: Exception) -> str:
-    """Say in a sentence what went wrong, and what to do where a disk of Spark's is full."""
+    """Say in a sentence what went wrong, and what to do if one of Spark's disks is full."""
     broken_file = _find_broken_file(str(error))
     if broken_file is not None:
         return broken_file
@@ -73,7 +73,7 @@ def _is_of_file(error: Exception) -> bool:
 def _is_raised_in_pyspark(error: Exception) -> bool:
     """Whether the error comes from pyspark's own writing in the driver, of rows or of a broadcast."""
     names = (frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__))
-    is_of_python = isinstance(error, (OSError, PicklingError))  # what the JVM throws, py4j raises
+    is_of_python = isinstance(error, (OSError, PicklingError))  # py4j raises what the JVM throws
     return is_of_python and any(name.startswith("pyspark.") for name in names)
 
 
@@ -83,10 +83,10 @@ def _find_line(error: Exception) -> str:
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
     python = [line.partition(": ")[2] for line in lines if line.startswith(_RAISED)]
     _, traced, trace = str(error).rpartition("Traceback (most recent call last):\n")
-    if traced and not python:  # of a task; what it raised is the first line that is not indented
+    if traced and not python:  # of a task; the first line that is not indented has what it raised
         python = [line for line in trace.splitlines() if line.strip() and not line[0].isspace()][:1]
-    # of py4j; what Java threw is the next line
+    # of py4j; the next line has what Java threw
     if lines and lines[0].startswith("An error occurred while calling"):
         lines = [line.removeprefix(": ") for line in lines[1:]] or lines
-    # what Python raised tells most, then the causes; what caused all others comes last
+    # what Python raised says most, then the causes; the first cause of all comes last
     return (python or causes or lines or [type(error).__name__])[-1 if causes else 0]

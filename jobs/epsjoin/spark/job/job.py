@@ -32,8 +32,8 @@ class Job:
 
     Parameters
     ----------
-    session : returns the session of the job, and starts it when it is first called: not every job on small
-        slices needs one.
+    session : returns the session of the job, which is started by the first call: a job on small slices may
+        not need one.
     lake : the tables of the data set.
     run : the run's logical date in ISO format; it names the slices that the step replaces.
     params : the run's parameters.
@@ -87,7 +87,7 @@ def run_job(
     own : parser of the arguments that only this job has. They appear in ``--help``, with its name and texts;
         the step gets their values from its caller.
     starts_session : whether the session is started before the step; otherwise by the step, if it needs one.
-    doc : docstring of the job's file; ``--help`` shows what stands behind the command in it.
+    doc : docstring of the job's file; ``--help`` shows the part of it after the command.
     """
     interrupted = f"{name}: interrupted; the same command again makes the run anew"
     heed_interrupt(interrupted)

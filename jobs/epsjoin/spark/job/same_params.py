@@ -1,4 +1,4 @@
-"""Whether a job has the parameters with which the tables it looks at were made."""
+"""Whether a job has the parameters with which the tables that it reads were made."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from epsjoin.lake import slices
 from epsjoin.spark.job.job import Job
 
 _COUNTED = (("cluster", "min_pts", "min_pts"), ("outliers", "lof_k", "k"))
-"""Job, parameter, and the counter of the job that has it."""
+"""Job, parameter, and the job's counter with its value."""
 
 
 def check_same_params(job: Job, name: str, *, of_jobs: Sequence[str] = ("cluster", "outliers")) -> None:
-    """Refuse other parameters than those that the jobs of the run had, which its tables do not have.
+    """Refuse parameters other than those of the run's jobs, which tables do not hold.
 
-    Right tables would seem wrong, the sentences of a report would be, and outliers would be ranked for
-    another density than that of the clusters.
+    With others, right tables would seem wrong, sentences of a report would be wrong, and outliers would be
+    ranked for another density than that of the clusters.
 
     Parameters
     ----------

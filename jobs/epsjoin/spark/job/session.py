@@ -36,11 +36,11 @@ def get_session(name: str) -> SparkSession:
 def heed_interrupt(sentence: str) -> None:
     """From now on Ctrl-C (SIGINT) says this sentence on stderr and raises KeyboardInterrupt, once.
 
-    It is said at once: Ctrl-C ends Spark's JVM, too, and with it this process while it still tidies up.
+    It is said at once: Ctrl-C also ends Spark's JVM, and with it this process while it is still cleaning up.
     """
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends already
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is ending already
         logging.disable()  # Py4J writes a trace of every call that does not end
         _interrupted.set()
         os.write(2, f"{sentence}\n".encode())  # print may be in use
@@ -52,10 +52,10 @@ def heed_interrupt(sentence: str) -> None:
 
 
 def say_if_interrupted(sentence: str) -> bool:
-    """Tell whether this process or Spark's JVM was told to end; an error then only follows from that.
+    """Whether this process or Spark's JVM was told to end, so that an error only follows from that.
 
-    Ctrl-C ends both, and the sentence was said at once. A signal to spark-submit ends the JVM alone; nobody
-    has said the sentence then, so it is said here.
+    Ctrl-C ends both, and the sentence was printed at once. A signal to spark-submit ends only the JVM; then
+    the sentence has not been printed yet, so it is printed here.
     """
     active = SparkContext._active_spark_context
     if not _interrupted.is_set() and active is not None:
@@ -82,6 +82,6 @@ def _end() -> None:
         if spark is not None:
             spark.stop()
     except (Py4JError, OSError):
-        if not _interrupted.is_set():  # else the JVM has stopped it already, and may be gone
+        if not _interrupted.is_set():  # otherwise the JVM has stopped it already, and may be gone
             raise
-    gc.freeze()  # Python's last collections would look through all that was imported, for nothing
+    gc.freeze()  # Python's last garbage collections would look through all that was imported, for nothing

@@ -1,8 +1,8 @@
-"""The base of an increment: the earlier run from whose pairs those of a run can be computed, or why none can.
+"""The base of an increment: the earlier run from whose pairs a run's can be computed, or why there is none.
 
 An increment is a way to compute a slice, not to store it: the slice of ``pairs`` is the same either way, and
-nothing of the run hangs on the base once it is committed. Of documents the pairs that are joined are the
-candidates, which the job ``refine`` compares again in every run. To find the base needs no session.
+once it is committed, nothing in the run depends on the base. For documents the pairs that are joined are the
+candidates, which the job ``refine`` compares again in every run. Finding the base needs no session.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ class Changes(NamedTuple):
 
     Parameters
     ----------
-    placed : ids now that are new, or whose place is another; ascending.
-    gone : ids before that are deleted, or whose place is another; ascending.
+    placed : present ids that are new, or whose place has changed; ascending.
+    gone : earlier ids that are deleted, or whose place has changed; ascending.
     """
 
     placed: Ints
     gone: Ints
 
     def __str__(self) -> str:
-        """Return what messages say of it."""
+        """Return the text for messages."""
         n_moved = len(np.intersect1d(self.placed, self.gone, assume_unique=True))
         new, deleted = len(self.placed) - n_moved, len(self.gone) - n_moved
         return f"{new:,} new, {deleted:,} deleted, {n_moved:,} moved"
@@ -87,7 +87,7 @@ class Changes(NamedTuple):
 
 @dataclass(frozen=True)
 class IncrementPlan:
-    """What tells an increment from another one: the column ``plan`` of ``join_plan``.
+    """What distinguishes an increment from another one: the column ``plan`` of ``join_plan``.
 
     Parameters
     ----------
@@ -143,8 +143,8 @@ class BaseTables(NamedTuple):
 def base_tables(lake: Lake, run: str) -> BaseTables:
     """Take the fingerprints of a base before any of its tables is read.
 
-    That of the digests, which are of a pass of ingest, comes first: points that are replaced after it change
-    the fingerprint of the pairs, so that digests and pairs of different points are never read as one.
+    That of the digests, which belong to a pass of ingest, comes first: if points are replaced after that, the
+    fingerprint of the pairs changes, so that digests and pairs of different points are never used together.
 
     Raises
     ------
@@ -210,7 +210,7 @@ def find_increment(inputs: Fingerprints, params: RunParams, eps: float) -> Incre
 def _compare_plans(
     plan: Mapping[str, Any], base: str, source: SourceContract, eps: float, generations: int
 ) -> str:
-    """Why the pairs of a base are of no use, by its plan alone; empty if they may be."""
+    """Why the pairs of a base cannot be used, judging by its plan alone; empty if they may be."""
     if plan["eps"] != eps:
         was, now = (exactly_in_unit(each, source.unit) for each in (plan["eps"], eps))
         return f"run {base} has eps {was}, this one {now}"
@@ -224,7 +224,7 @@ def _compare_plans(
 def _make_row(
     metric: str, base: str, tables: BaseTables, eps: float, changes: Changes, n: int, expected_pairs: float
 ) -> dict[str, Any]:
-    """Make the row of ``join_plan``; of the candidates of a whole join it expects those with a placed end."""
+    """Make the row of ``join_plan``; it expects those candidates of a whole join that have a placed end."""
     plan = tables.plan
     is_increment = plan["kind"] == INCREMENT
     of_whole = (

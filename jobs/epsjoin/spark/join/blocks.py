@@ -1,8 +1,8 @@
-"""Joins in many dimensions by pairs of blocks, each of which a task multiplies.
+"""Joins in many dimensions by pairs of blocks, each of which is multiplied by a task.
 
-Rows of frames travel as they are, float32 as float32, through one shuffle: each to all tasks of its block. Of
-a run the table ``replicas`` has each row once, by blocks, and a task reads the files of two. What a task does
-is :func:`epsjoin.local.product.sweep.sweep_products`.
+Rows of frames travel as they are, float32 as float32, through one shuffle: each to all tasks of its block. In
+a run the table ``replicas`` has each row once, by blocks, and a task reads the files of two blocks. What a
+task does is :func:`epsjoin.local.product.sweep.sweep_products`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def join_blocks(
     Parameters
     ----------
     points, others : the left and the right table; without a right one, pairs of the left one.
-    plan : of these.
+    plan : the plan for these points.
     max_pairs, raises : see :func:`epsjoin.spark.join.parts.join_frame`.
 
     Returns
@@ -110,8 +110,8 @@ def _by_block(
 def _to_tasks(plan: BlockPlan, held: dict[int, list[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
     """Send what is held to tasks, block by block, and drop it.
 
-    A batch holds copies of a block for as many tasks as ``FLUSH_BYTES`` have room for, and for one at least:
-    where all rows are of one block, those for all of its tasks could be more than Arrow takes.
+    A batch holds copies of a block for as many tasks as ``FLUSH_BYTES`` have room for, and for at least one:
+    if all rows are in one block, the copies for all of its tasks could be more than Arrow takes.
     """
     for block in sorted(held):
         stream = to_ipc(pa.Table.from_batches(held.pop(block)))

@@ -34,7 +34,8 @@ _TRAVELS = (
 def can_travel(kind: T.DataType) -> bool:
     """Whether Spark gives values of this type, such as the rows of a frame, to tasks and takes them back.
 
-    Not those of types that users define, such as vectors of Spark ML, and no two columns of one name.
+    It does not for types that users define, such as vectors of Spark ML, and for two columns with the same
+    name.
     """
     if isinstance(kind, T.StructType):
         is_named = 0 < len(kind.names) == len(set(kind.names))
@@ -69,7 +70,7 @@ def held_with_rows(reading: Reading) -> Replicate:
 
 
 def without_row(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Copy the other columns of a batch: a view of them would keep the rows in memory."""
+    """Copy all columns of a batch but the rows: a view of them would keep the rows in memory."""
     others = batch.drop_columns([CARRIED])
     return others.take(pa.array(range(len(others)), pa.int64()))
 

@@ -38,12 +38,12 @@ MAX_PAIRS = 1_000_000_000
 
 
 def as_limit(name: str, value: float) -> int:
-    """Return a limit of a number of pairs as a whole number; infinity is none that anybody reaches.
+    """Return a limit on the number of pairs as a whole number; infinity becomes one that is never reached.
 
     Raises
     ------
     ArgumentError
-        It is no number, or below 0; the message calls it by ``name``.
+        It is not a number, or below 0; the message calls it by ``name``.
     """
     if isinstance(value, float) and (value.is_integer() or value == math.inf):
         value = int(min(value, 2.0**62))
@@ -121,7 +121,7 @@ def join_by_shuffle(
 
 
 def begin_table(planned: PairsPlan, into: Target, increments: float | None) -> PairsTable:
-    """Begin the table of the pairs; one that grows has those that rows of the plan's samples have.
+    """Begin the table of the pairs; a growing one starts with the pairs of rows of the plan's samples.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def begin_table(planned: PairsPlan, into: Target, increments: float | None) -> P
 
     Notes
     -----
-    A join by pairs of blocks has no first pairs: its tasks leave none out.
+    A join by pairs of blocks has no first pairs, since its tasks cannot leave any out.
     """
     if increments is None:
         return PairsTable(into)

@@ -1,10 +1,10 @@
-"""The pairs of a run from those of its base: what stays is copied, what is placed is joined with all.
+"""The pairs of a run from those of its base: staying pairs are copied, placed points are joined with all.
 
-Which points are placed, and which are gone, the plan says. First the placed ones are read. Then there are
+The plan says which points are placed, and which are gone. First the placed ones are read. Then there are
 three kinds of tasks, none of which waits for another: some copy the pairs of the base whose ends stay; some
-read the points that stay, and join them with the placed ones; one joins these with one another. Nobody holds
-all points: to read them twice costs less. Of few points and pairs the driver does all this by threads, which
-takes less time than to start a session.
+read the points that stay, and join them with the placed ones; one joins the placed ones with one another. No
+process holds all points: reading them twice costs less. If points and pairs are few, threads of the driver do
+all this, which takes less time than starting a session.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from epsjoin.spark.tasks.reports import TaskReport
 from epsjoin.spark.tasks.shared import Array, Shared, share
 
 COPY, STAYED, PLACED = "copy", "stayed", "placed"
-"""What a task does: copy pairs, join points that stayed with the placed ones, or these with one another."""
+"""What a task does: copy pairs, join points that stayed with placed ones, or placed ones with one another."""
 
 
 class TaskWork(NamedTuple):
@@ -65,7 +65,7 @@ Worker = Callable[[TaskWork], Iterator[pa.RecordBatch]]
 """The work of a task, which writes pairs and yields one report."""
 
 Runner = Callable[[Sequence[Any], Callable[[Any], Iterable[pa.RecordBatch]]], list[pa.RecordBatch]]
-"""Does some work on each of some items, and collects what it yields, in the order of the items."""
+"""Does some work on each item, and collects what it yields, in the order of the items."""
 
 
 def join_increment(job: Job, inputs: Fingerprints, row: Mapping[str, Any], into: Target) -> Written:
@@ -144,7 +144,7 @@ def _reach(arrays: Mapping[str, Array], session: SparkSession | None) -> Iterato
 def _find_placed(
     points: StoredRows, reading: Reading, ids: Ints, run: Callable[..., list[pa.RecordBatch]]
 ) -> Points:
-    """Find the placed points, in the order of their ids; of the others no copy is held.
+    """Find the placed points, in the order of their ids; no copy of the others is held.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ class _Tasks:
 
 def _make_worker(before: StoredRows, points: StoredRows, cells: NearCells | None, does: _Tasks) -> Worker:
     """Make the work of a task; ``cells`` are those around the placed points, ``None`` if there are none."""
-    # what is pickled must not hold the session
+    # a pickled object must not hold the session
     works = {COPY: before.reader(does.copy)}
     if cells is not None:
         works[STAYED] = points.reader(partial(does.join_stayed, cells))

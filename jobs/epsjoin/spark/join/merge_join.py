@@ -1,4 +1,4 @@
-"""The step ``merge_join``: every part by itself, every pair once."""
+"""The step ``merge_join``: joins every part by itself, and finds every pair once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from epsjoin.spark.rows.write import Written
 
 
 def run(job: Job) -> dict[str, float]:
-    """Replace the run's slice of ``pairs``, or of documents that of ``candidates``.
+    """Replace the run's slice of ``pairs``, or for documents that of ``candidates``.
 
     One task per part reads the part's files itself, joins it, and writes its pairs batch by batch; the
     driver sees file facts and counters only. The largest parts start first. An increment has other tasks
@@ -97,7 +97,7 @@ def _explain_too_many(
     expected = one.at(eps).pairs
     if fitting_eps is not None:
         fits = f"the largest eps that fits is about {in_unit(fitting_eps, unit)}"
-    else:  # what was found corrects what is expected of a smaller eps
+    else:  # the pairs that were found correct the expectation for a smaller eps
         fits = one.what_fits(int(max_pairs * min(1.0, expected / max(found, 1.0))), eps, unit)
     return BudgetError(
         f"more than {max_pairs:,} pairs (max_pairs) lie within eps {in_unit(eps, unit)}, "

@@ -18,7 +18,7 @@ PAIRS = "left_id long, right_id long, distance double"
 BATCH_PAIRS = 1 << 18
 """Number of pairs at which a task passes a batch of them on."""
 LEFT_OUT = "pairs_left_out"
-"""Counter of the pairs that tasks have left out, since they were given first."""
+"""Counter of the pairs that tasks have left out, since they were first pairs."""
 
 
 def to_batch(pairs: Pairs) -> pa.RecordBatch:
@@ -36,7 +36,7 @@ def check_limit(found: int, max_pairs: int, eps: float, where: str) -> None:
 def leave_out(
     first: Pairs | None, batches: Iterable[pa.RecordBatch], counters: dict[str, float]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the pairs of batches without those that were given first, and count these as ``LEFT_OUT``.
+    """Yield the pairs of batches without the first pairs, and count these as ``LEFT_OUT``.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def leave_out(
 
 
 def check_left_out(first: Pairs | None, counters: dict[str, float]) -> None:
-    """Check that each pair that was given first was found once by the parts.
+    """Check that the parts have found each of the first pairs once.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def check_left_out(first: Pairs | None, counters: dict[str, float]) -> None:
     ------
     DataRefusedError
         Ids are not distinct, so that several pairs of rows have the same ids and were left out for one; or
-        the rows were others when they were read again.
+        the rows were different when they were read again.
     """
     given, found = 0 if first is None else len(first.left), counters.get(LEFT_OUT, 0)
     if found != given:

@@ -42,7 +42,7 @@ class PairsTable:
         return sum(file.rows for file in self._first_files)
 
     def deleted_on_error(self) -> AbstractContextManager[None]:
-        """Delete what was written and is in no table, if there is an error or an interrupt within."""
+        """Delete what was written and is in no table, if there is an error or an interrupt in the block."""
         return targets.deleted_on_error(self.into)
 
     def grow(self, files: Iterable[File]) -> None:
@@ -66,9 +66,9 @@ class PairsTable:
         return files
 
     def complete(self, files: Sequence[File]) -> list[File]:
-        """Commit all files, or one without rows where there are none, and return what was committed.
+        """Commit all files, or one without rows if there are none, and return what was committed.
 
-        Where this fails nothing may be deleted: the commit may have been made all the same.
+        If this fails, nothing may be deleted: the commit may have been made all the same.
 
         Raises
         ------
@@ -100,7 +100,7 @@ class GrowingPairsTable(PairsTable):
                 self._table.add(self._first_files)
 
     def deleted_on_error(self) -> AbstractContextManager[None]:
-        """As of any table; what was added stays, and nothing is added any more."""
+        """As for any table; what was added stays, and nothing more is added."""
         return self._table.deleted_on_error()
 
     def grow(self, files: Iterable[File]) -> None:
@@ -119,5 +119,5 @@ class GrowingPairsTable(PairsTable):
             self._grown = time.monotonic()
 
     def complete(self, files: Sequence[File]) -> list[File]:
-        """Add those of all files that the table does not have yet, and say that it is complete."""
+        """Add the files that the table does not have yet, and mark it as complete."""
         return self._table.complete(files)

@@ -1,4 +1,4 @@
-"""Parts that tasks join: from files or from a frame, and what is joined of each."""
+"""Parts that tasks join, from files or from a frame."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _STARTING_ROWS = 64
 
 
 class Part(NamedTuple):
-    """A part and the files of its replicas; of pairs of blocks, those of both."""
+    """A part and the files of its replicas; for a pair of blocks, those of both blocks."""
 
     number: int
     files: list[File]
@@ -76,7 +76,8 @@ def join_files(
     Raises
     ------
     BudgetError
-        There will be more than ``max_pairs`` pairs, as the parts say that are joined: the others are not.
+        By the parts that are joined so far, there will be more than ``max_pairs`` pairs; the others are not
+        joined.
     TableError
         Rows were lost on the way.
     """
@@ -96,7 +97,7 @@ def join_files(
 
 
 def _list_parts(replicas: Sequence[File], plan: JoinPlan | BlockPlan) -> list[Part]:
-    """List the parts that have rows; of two blocks of a part both must, or there is nothing to join."""
+    """List the parts that have rows; for a pair of blocks, both must have some."""
     stored: dict[int, list[File]] = defaultdict(list)
     for file in replicas:
         stored[int(file.partition["part"])].append(file)
@@ -122,7 +123,7 @@ def join_frame(
 
     Parameters
     ----------
-    n_points : number of points of all frames. The task of part 0 fails if the replicas were made of another
+    n_points : number of points of all frames. The task of part 0 fails if the replicas were made from another
         number of points.
     raises : whether the task of a part with more than ``max_pairs`` pairs fails; otherwise it ends early,
         with more than that.
@@ -151,9 +152,9 @@ def make_joiner(
 ) -> Joiner:
     """Make the work of a task on a part: read the part's files, join, write the pairs, yield one report.
 
-    The report has the seconds of each phase. Of cuts, ``starting`` is loading and compiling the kernels,
-    which happens once in a worker: a join of a few of the rows, before ``joining`` begins. ``first`` are
-    pairs that are left out, since they were given first.
+    The report has the seconds of each phase. With cuts, ``starting`` is loading and compiling the kernels,
+    which happens once in a worker: a join of a few of the rows, before ``joining`` begins. ``first`` are the
+    first pairs, which are left out.
     """
 
     def join(part: Part) -> Iterator[pa.RecordBatch]:
@@ -181,7 +182,7 @@ def make_joiner(
 
 
 def _read_rows(replicas: str, part: Part, plan: JoinPlan | BlockPlan) -> Iterator[pa.RecordBatch]:
-    """Read the columns of a part's files that its join needs; of blocks each row says in which it is."""
+    """Read the columns of a part's files that its join needs; with blocks, each row says in which it is."""
     of_replicas = parse_ddl(REPLICAS)
     key = [plan.key.column] if isinstance(plan, JoinPlan) else []
     columns = pa.schema([of_replicas.field(name) for name in ("id", *key, "point")])
@@ -206,7 +207,7 @@ def sort_rows(read: list[pa.RecordBatch], plan: JoinPlan, width: int | None = No
 
     Parameters
     ----------
-    read : batches of replicas, one at least; emptied.
+    read : at least one batch of replicas; the list is emptied.
     width : number of values that the column ``point`` holds; by default the plan's dimensions.
     """
     sides = None

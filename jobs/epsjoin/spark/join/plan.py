@@ -36,8 +36,8 @@ _MIN_SAMPLE_ROWS = 1_000
 """Minimum number of rows that are sampled of either frame."""
 
 _MIN_PART_SECONDS = 0.05
-"""Minimum seconds of work in a part of frames: in a session that stands, planning a part and starting its
-task takes time, too."""
+"""Minimum seconds of work in a part of frames: planning a part and starting its task takes time, too, even in
+a running session."""
 
 _MAX_THREADS = 2
 """Number of threads that plan, while no task runs; more would wait for one another's Python."""
@@ -48,8 +48,8 @@ def expectation(job: Job, points: Points, sample: Floats | None = None) -> Expec
 
     Parameters
     ----------
-    sample : drawn with the run's seed, of at least ``sample_rows`` rows: it begins with the smaller sample,
-        which otherwise takes a pass over all points.
+    sample : drawn with the run's seed, of at least ``sample_rows`` rows. It begins with the smaller sample,
+        which would otherwise need a pass over all points.
     """
     params = job.params
     if sample is None:
@@ -66,12 +66,12 @@ class RunPlan(NamedTuple):
 
 
 def plan_run(job: Job, points: Points, eps: float) -> RunPlan:
-    """Plan the join of a run's points on a sample of them, and refuse it where it would be too large.
+    """Plan the join of a run's points on a sample of them, and refuse it if it would be too large.
 
-    In many dimensions it goes by pairs of blocks, where that costs less than sweeps, unless a number of parts
-    or regular cuts are asked for. The number of parts follows from the number of points, never from the
-    cluster: a re-run elsewhere makes the same plan, but for the last bits of the axes of blocks, which depend
-    on the processor.
+    In many dimensions it goes by pairs of blocks if that costs less than sweeps, unless a number of parts or
+    regular cuts are asked for. The number of parts follows from the number of points, never from the cluster:
+    a re-run elsewhere makes the same plan, except for the last bits of the axes of blocks, which depend on
+    the processor.
 
     Raises
     ------
@@ -113,7 +113,7 @@ def plan_frames(
     cuts: Cuts | None,
     max_pairs: float,
 ) -> JoinPlan:
-    """Plan a join of frames in parts on a sample of both, and refuse it where it would be too large.
+    """Plan a join of frames in parts on a sample of both, and refuse it if it would be too large.
 
     Raises
     ------
@@ -148,7 +148,7 @@ def plan_pairs(
     cuts: Cuts | None,
     max_pairs: float,
 ) -> PairsPlan:
-    """As :func:`plan_frames`; in many dimensions by pairs of blocks, where that costs less than sweeps."""
+    """As :func:`plan_frames`; in many dimensions by pairs of blocks, if that costs less than sweeps."""
     chosen, samples, n_rows = draw_samples(points, others, cuts, eps, weights)
     if cuts is None and weights is None:
         width = max(each.coordinate_bytes for each in (points, others or points))
@@ -168,12 +168,12 @@ def plan_block_join(
     cuts: Cuts,
     max_pairs: float,
 ) -> BlockPlan | None:
-    """Plan a join by pairs of blocks; None where there are no products, or a sweep costs less.
+    """Plan a join by pairs of blocks; None if the metric has no products, or a sweep costs less.
 
     Parameters
     ----------
     samples, n_rows : of one frame or of two, with their numbers of rows.
-    coordinate_bytes : bytes of a coordinate on its way.
+    coordinate_bytes : bytes of a coordinate in the shuffle.
     cuts : how the samples were drawn.
 
     Raises
@@ -247,7 +247,7 @@ def check_cuts(cuts: object) -> None:
     Raises
     ------
     ArgumentError
-        They are none, or their seed is too large for Spark.
+        They are not cuts, or their seed is too large for Spark.
     """
     if not isinstance(cuts, Cuts | None):
         raise ArgumentError(f"cuts must be epsjoin.Cuts, not {cuts!r}")
@@ -266,8 +266,8 @@ def draw_samples(
 
     Parameters
     ----------
-    eps, weights : of the join. Where they are one per dimension, they alone say how many dimensions whole
-        points have of which there are none.
+    eps, weights : of the join. If there is one per dimension, they alone say how many dimensions whole points
+        have in a frame without rows.
     """
     n_rows = [points.n] if others is None else [points.n, others.n]
     n = sum(n_rows)
@@ -292,7 +292,7 @@ def _draw_samples_of(points: Points, others: Points | None, cuts: Cuts) -> list[
     rows = cuts.sample_rows
     if others is None:
         return [points.sample(rows, cuts.seed)]
-    # of a side that is much smaller than the other, still enough rows to see its pairs
+    # enough rows also of a side that is much smaller than the other, to see its pairs
     least = min(_MIN_SAMPLE_ROWS, rows // 2)
     fraction = points.n / max(1, points.n + others.n)
     of_left = points.sample(min(max(round(rows * fraction), least), rows - least), cuts.seed)

@@ -1,4 +1,4 @@
-"""Candidates with the records of both sides, and their comparison: how every join by edits ends."""
+"""Candidates with the records of both sides, and their comparison: the last step of every join by edits."""
 
 from __future__ import annotations
 

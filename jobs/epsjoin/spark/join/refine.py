@@ -1,4 +1,4 @@
-"""The step ``refine``: of the candidates that the join of points leaves, the documents within eps edits."""
+"""The step ``refine``: keeps those candidates whose documents are within eps edits."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run(job: Job, max_here: int = MAX_HERE_BYTES) -> dict[str, float]:
 
     Few documents and candidates are compared by threads of the driver, without a session. Otherwise two joins
     by id bring the trees to the candidates, and tasks compare them. All candidates are compared, in
-    increments, too: most of a run's cost is to find them.
+    increments, too, since most of a run's cost is in finding them.
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ def _hold(candidates: StoredRows, trees: StoredRows) -> DriverRows:
     Raises
     ------
     TableError
-        A candidate has an id that is none of a document.
+        A candidate has an id that no document has.
     """
     documents, asked = (_read(rows) for rows in (trees, candidates))
     documents = documents.sort_by("id")

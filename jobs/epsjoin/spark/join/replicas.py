@@ -48,7 +48,7 @@ KEY_COLUMNS = {
 
 
 Carry = Callable[[NDArray[np.bool_]], NDArray[np.float64]]
-"""Function that makes the values that go with points, (n, w), of whether each has several replicas."""
+"""Function that makes the values that go with points, (n, w), from whether each has several replicas."""
 
 Replicate = Callable[[pa.RecordBatch, Any, dict[str, float]], Iterator[tuple[int, pa.Table]]]
 """Function that yields the replicas of a batch of rows, as :func:`replicas_of` does of points.
@@ -120,7 +120,7 @@ def hold_by_part(batches: Iterable[Iterable[tuple[int, pa.Table]]]) -> Iterator[
 
     Parameters
     ----------
-    batches : for each batch of points what :func:`replicas_of` yields of them.
+    batches : for each batch of points what :func:`replicas_of` yields.
     """
     held: dict[int, list[pa.Table]] = defaultdict(list)
     held_bytes = 0

@@ -40,8 +40,8 @@ def run(job: Job, max_files: int = MAX_FILES) -> dict[str, float]:
     replicas (:mod:`epsjoin.spark.join.base`). Otherwise:
 
     The plan is that of :func:`epsjoin.spark.join.plan.plan_run`; the points are spread by it. A part has a
-    file of each task that has rows for it; where that would make more than ``max_files``, one file, after a
-    shuffle of Arrow IPC streams.
+    file from each task that has rows for it; if that would make more than ``max_files`` files, it has a
+    single file, after a shuffle of Arrow IPC streams.
 
     Raises
     ------
@@ -206,7 +206,7 @@ def make_encoder(plan_json: str, replicas_of: Replicate, into: Target) -> Task:
         try:
             for held in hold_by_part(replicas):
                 report.files += report.timed(_flush(into, held), "writing")
-        except BudgetError as error:  # a refusal, not a broken task that Spark should try again
+        except BudgetError as error:  # a refusal, not a failure that Spark should try again
             report.refused.append(str(error))
         yield report.to_batch()
 

@@ -47,7 +47,7 @@ class RunningJoin:
     spark : the session.
     plan : the join's.
     numbers : number of the part of each task.
-    rows : rows of each task's part; None where they are not known yet.
+    rows : rows of each task's part; None if they are not known yet.
     max_pairs : maximum number of pairs; the tasks are ended as soon as the lower end of the estimate's
         interval is above it.
     table : the table of the pairs, which may grow while tasks run.
@@ -83,23 +83,23 @@ class RunningJoin:
 
     @property
     def estimate(self) -> RunningEstimate:
-        """The pairs of the join, as the parts say that are done."""
+        """The estimated pairs of the join, from the parts that are done."""
         return self._with_first(estimate_parts(self._expected, self._found, self._is_done))
 
     def _with_first(self, of_parts: RunningEstimate) -> RunningEstimate:
-        """Add the pairs that were given first, of which every part lacks about the same share."""
+        """Add the first pairs, of which every part lacks about the same fraction."""
         pairs, low, high = (None if each is None else each + self._n_first for each in of_parts[:3])
         return RunningEstimate(pairs, low, high, of_parts.note)
 
     def look(self) -> None:
-        """Take in which parts have ended, and add their pairs to a table that grows.
+        """Take note of the parts that have ended, and add their pairs to a growing table.
 
         Raises
         ------
         TableError
             The table that grows cannot be written, or another job has changed it.
         BudgetError
-            Others are still to come, and all of them together will have more than ``max_pairs`` pairs.
+            Some parts are not done, and all together will have more than ``max_pairs`` pairs.
         """
         has_news = self._take_news()
         self._table.grow(itertools.chain(*self._files.values()))
@@ -152,7 +152,7 @@ class RunningJoin:
     def counters(self, pairs: Sequence[int]) -> dict[str, float]:
         """What the estimate said when 10, 50 and 90 % of the parts were done, in the order of their tasks.
 
-        The order in which tasks happened to end has no part in it, so that counters are the same every time.
+        They do not depend on the order in which tasks happened to end, so that they are the same every time.
 
         Parameters
         ----------

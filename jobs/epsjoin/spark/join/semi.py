@@ -55,14 +55,12 @@ def keep_rows(
 
     Notes
     -----
-    Where all ids are within what Spark broadcasts of a table whose size it knows
+    If all ids are within the size up to which Spark broadcasts a table
     (``spark.sql.autoBroadcastJoinThreshold``), those that are found are broadcast, and the rows of ``left``
-    stay where they are. Spark gives up a broadcast that is not computed after
-    ``spark.sql.broadcastTimeout``, so a join that may take long has none.
-
-    Elsewhere each row of ``left`` travels with its point to the one part that knows all about it
-    (:mod:`epsjoin.spark.join.carried`), and the part yields it. Rows that cannot travel meet the ids that are
-    found by a join of Spark's, which shuffles both.
+    stay where they are. Spark gives up a broadcast that is not computed after ``spark.sql.broadcastTimeout``,
+    so this is not done if the join may take long. Otherwise each row of ``left`` travels with its point to
+    the one part that knows all about it (:mod:`epsjoin.spark.join.carried`), and the part yields it. Rows
+    that cannot travel are joined by Spark with the ids that are found, which shuffles both.
     """
     is_broadcast = _is_broadcast(left, sides.left.n, plan)
     if not is_broadcast and can_travel(left.schema):

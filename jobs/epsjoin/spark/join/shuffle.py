@@ -74,8 +74,8 @@ def read_part(
 ) -> Iterator[tuple[int, Iterator[pa.RecordBatch]]]:
     """Yield the number of a part and its rows, after a shuffle by part; nothing where nothing came.
 
-    The number comes with the rows. It is not that of the task: who unites a lazy result with another frame,
-    or coalesces it, gives the same partition to a task of another number.
+    The number comes with the rows. It is not that of the task: if a lazy result is united with another frame,
+    or coalesced, a task with another number gets the same partition.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
 """The slice of the table pairs that a job reads.
 
-It is apart from :mod:`epsjoin.spark.join.pairs`, as tasks import that, and load no job.
+It is apart from :mod:`epsjoin.spark.join.pairs`, since tasks import that and should not load the code of
+jobs.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from epsjoin.spark.rows.rows import StoredRows
 def stored_pairs(job: Job, pairs: Slice) -> StoredRows:
     """The rows of a slice of the table ``pairs``, in splits of whole files.
 
-    A file holds the pairs of one part. If several tasks read it, each would return the points of the part to
-    the driver again.
+    A file holds the pairs of one part. If several tasks read it, each would return the same points of the
+    part to the driver.
 
     Raises
     ------
