@@ -1,4 +1,4 @@
-"""The history of a table as a frame: its ranges of runs, and what held at a run."""
+"""The history of a table as a frame: its ranges of runs, and the rows as of a date."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def history(lake: str, dataset: str, table: str, *, contracts: str | Path | None
     lake : folder of all tables: a URI or an absolute path.
     dataset : name of the data set.
     table : ``points``, ``pairs`` or ``clusters``.
-    contracts : folder of the contracts; those of the project where it is left out.
+    contracts : folder of the contracts; by default that of the project.
 
     Returns
     -------
@@ -57,7 +57,7 @@ def history(lake: str, dataset: str, table: str, *, contracts: str | Path | None
     follows = (F.lag("_n").over(order) == F.col("_n") - 1) & F.lag(content).over(order).eqNullSafe(content)
     begins = rows.withColumn("_begins", ~F.coalesce(follows, F.lit(False)))
     ends = begins.withColumn("_ends", F.coalesce(F.lead("_begins").over(order), F.lit(True)))
-    # only the ends of ranges are left, so that the row after one that begins and does not end is its end
+    # only the ends of ranges are left: after a row that begins a range and does not end it comes its end
     edges = ends.where("_begins OR _ends")
     last = F.when(F.col("_ends"), F.col("_n")).otherwise(F.lead("_n").over(order))
     runs = F.array(*map(F.lit, view.runs))
@@ -105,7 +105,7 @@ def _open(lake: str, dataset: str, contracts: str | Path | None) -> Lake:
 
 
 def _column(name: str) -> Column:
-    """A column whose name may have characters that SQL takes for its own."""
+    """A column whose name may have characters that mean something in SQL."""
     return F.col(schemas.quoted(name))
 
 
@@ -126,7 +126,7 @@ def _read_runs(lake: Lake, view: View, runs: Sequence[str]) -> DataFrame:
 def _read_slices(lake: Lake, table: str, runs: Sequence[str]) -> DataFrame:
     files = [file for run in runs for file in slices.files_of(lake, Fingerprints(lake, run).slice(table))]
     columns, location = lake.schema(table), lake.location(table)
-    # a name of the source may have characters that a name in DDL must not have
+    # a source's name may have characters that are not allowed in DDL
     ddl = schemas.to_ddl(pa.schema([(f"c{place}", kind) for place, kind in enumerate(columns.types)]))
 
     def read(split: Split) -> Iterator[pa.RecordBatch]:

@@ -38,7 +38,7 @@ def string_join(
     Returns
     -------
     DataFrame
-        The pairs, as :func:`epsjoin.spark.tree_join` gives them.
+        The pairs, as :func:`epsjoin.spark.tree_join` returns them.
 
     Raises
     ------
@@ -54,9 +54,9 @@ def string_join(
     -----
     Everything is computed at the call. One map counts the characters of each string in 13 bins, which are
     persisted with the strings; :func:`epsjoin.spark.frames.similarity_join` of the counts finds the
-    candidates, two joins by id bring their strings, and one map compares them. A string that is null fails
-    a task, and Spark's error has our sentence in it, with the id. Equal strings are not grouped, as on
-    arrays: n of them are n² / 2 candidates.
+    candidates, two joins by id bring their strings, and one map compares them. A string that is null fails a
+    task, and Spark's error contains our sentence, with the id. Unlike on arrays, equal strings are not
+    grouped: n of them are n² / 2 candidates.
     """
     check_count("k", k, 0)
     if not isinstance(type_of(frame, string), T.StringType):

@@ -81,9 +81,9 @@ def tree_join(
     Everything is computed at the call. One map turns each text into a packed tree of 13 bytes per node and a
     point of 48 coordinates, which are persisted; :func:`epsjoin.spark.frames.similarity_join` of the points
     finds the candidates, two joins by id bring their trees, and one map compares them. A text that is not
-    JSON, is null, or has too many nodes fails a task, and Spark's error has our sentence in it, with the id.
-    Equal documents are not grouped, as on arrays: n of them are n² / 2 candidates, which cost no comparison
-    of subtrees, but move two trees each.
+    JSON, is null, or has too many nodes fails a task, and Spark's error contains our sentence, with the id.
+    Unlike on arrays, equal documents are not grouped: n of them are n² / 2 candidates, which cost no
+    comparison of subtrees, but move two trees each.
     """
     check_count("k", k, 0)
     check_count("max_nodes", max_nodes)

@@ -1,7 +1,7 @@
-"""The values of columns over the last runs: a window whose batches are the runs, made when somebody asks.
+"""The values of columns over the last runs: a window whose batches are the runs, made on demand.
 
-``value_counts`` has how many points of a run have each value. A window is a query over the slices of the
-last intervals by date, so runs may come in any order, or again, and nothing that is stored grows stale. An
+``value_counts`` has how many points of a run have each value. A window is a query over the slices of the last
+intervals by date, so runs may come in any order, or again, and nothing that is stored becomes outdated. An
 interval without a run is an empty batch.
 """
 
@@ -29,7 +29,7 @@ from epsjoin.paths import CONTRACTS
 from epsjoin.spark.rows.stored import StoredSlice
 
 MAX_VALUES = 100_000
-"""Largest number of distinct values of a column that is windowed: it is for categories, not for names."""
+"""Maximum number of distinct values of a windowed column: it is meant for categories, not for names."""
 
 
 def count_values(points: StoredSlice, columns: tuple[str, ...]) -> list[dict[str, Any]]:
@@ -118,19 +118,19 @@ def value_window(
     ----------
     lake, dataset, contracts : see :func:`epsjoin.spark.history`.
     run : logical date of the last run of the window, ISO.
-    column : a column that the contract calls ``windowed``; its values are texts here.
+    column : a column that the contract declares ``windowed``; its values are texts here.
     runs : number of intervals, the run's own and those before it, with a run or without; by default the
         contract's ``window_runs``.
 
     Returns
     -------
     ValueWindow
-        Of one batch for each interval. It needs no session.
+        It has one batch for each interval, and needs no session.
 
     Raises
     ------
     ArgumentError
-        The contract does not call the column windowed; ``runs`` or ``run`` is not valid.
+        The contract does not declare the column windowed; ``runs`` or ``run`` is not valid.
     TableError
         There is no lake, or it has no values of the data set.
 

@@ -1,4 +1,4 @@
-"""What one cell of space does by itself: hold points, and find the nearest of queries among them."""
+"""The work of one cell of space: it holds points, and finds the nearest of them to queries."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from epsjoin.spark.neighbours.messages import Message
 from epsjoin.spark.points.points import Points
 
 CELL_BYTES = 64 << 20
-"""Number of bytes that points of a cell and their neighbours should have at most; a task holds some six times
+"""Maximum number of bytes that points of a cell and their neighbours should have; a task holds some six times
 as many."""
 
 _MIN_CELL_POINTS = 1000
 """Number of points of a cell below which more cells would not make the search faster."""
 
 _NOBODY = np.iinfo(np.int64).max
-"""The id of the neighbours at a query's radius that are not real: any real one as far goes before them."""
+"""The id of placeholders at a query's radius: any real neighbour at this distance comes before them."""
 
 
 class Space(NamedTuple):
@@ -38,9 +38,9 @@ class Space(NamedTuple):
     Parameters
     ----------
     cells, metric, dimensions, k : the cells, and what is searched for.
-    at_once : number of queries of a message at most; a task searches for those of one message at a time.
-    n_homes : in how many tasks the results of queries are put together, by a hash of their ids; None: in the
-        cells in which the queries lie.
+    at_once : maximum number of queries in a message; a task searches for those of one message at a time.
+    n_homes : number of tasks in which the results of queries are put together, by a hash of their ids; None:
+        this is done in the cells in which the queries lie.
     """
 
     cells: Cells
@@ -63,7 +63,7 @@ def plan_space(
 
     Parameters
     ----------
-    n_queries : number of queries that are others than the points.
+    n_queries : number of queries that are not the points.
     """
     dimensions = points.reading.dimensions or 1
     cores = points.rows.spark.sparkContext.defaultParallelism
@@ -116,7 +116,7 @@ class Near(NamedTuple):
 
 
 def search_own(of_points: list[Queries], space: Space) -> tuple[Queries, Near]:
-    """Search for the points of a cell among one another; they come by ascending id."""
+    """Search for the points of a cell among themselves; they come by ascending id."""
     ids, places = _in_order(of_points)
     of_points.clear()
     n = len(ids)
@@ -138,7 +138,7 @@ def _in_order(of_points: Sequence[Queries]) -> tuple[NDArray[np.int64], NDArray[
 
 
 class Cell:
-    """The points of a cell, ready to be searched by others than themselves.
+    """The points of a cell, ready to be searched for other queries.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class Cell:
             nobody = np.full(n, _missing(self.tree.names))
             self.tree.search(queries.places, nobody, np.arange(n), lists)
         is_found = np.arange(k) < lists.sizes[:, None]
-        # only at the radius itself is nobody's id nobody's
+        # this id stands for a placeholder only at the radius itself
         is_found &= (lists.ids != _NOBODY) | (lists.distances < radius) | ~is_bounded[:, None]
         row, place = np.nonzero(is_found)
         neighbour, distance = lists.ids[row, place], lists.distances[row, place]
@@ -173,7 +173,7 @@ class Cell:
 
 
 def _missing(names: NDArray[np.int64]) -> int:
-    """A number that is none of the names."""
+    """A number that is not among the names."""
     ascending = np.unique(names)
     if ascending[0] > np.iinfo(np.int64).min:
         return int(ascending[0]) - 1

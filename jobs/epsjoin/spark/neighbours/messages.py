@@ -1,7 +1,7 @@
 """Work in rounds: each cell takes the messages sent to it, and sends others for the next round.
 
-A round is one shuffle, and a task for each cell. What a cell keeps it sends to itself: so no round is
-computed again for a later one, and nothing need be persisted.
+A round is one shuffle, with a task for each cell. What a cell keeps, it sends to itself; so no round is
+computed again for a later one, and nothing needs to be persisted.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from epsjoin.spark.rows.rows import FrameRows
 from epsjoin.spark.tasks.arrow import from_ipc, to_ipc
 
 MESSAGES = "cell int, kind int, sender int, ipc binary"
-"""Columns of messages: the cell that gets it, what it is, the cell that sent it, rows as Arrow IPC stream."""
+"""Columns of messages: receiving cell, kind, sending cell, and rows as an Arrow IPC stream."""
 
 _MAX_BYTES = 64 << 20
-"""Number of bytes of a message at most, but for one of rows that are never parted: Spark takes no value of
-2 GiB."""
+"""Maximum number of bytes of a message, unless its rows must stay together: Spark takes no value of 2 GiB."""
 
 
 class Message(NamedTuple):
@@ -42,7 +41,7 @@ class Message(NamedTuple):
 
 
 Work = Callable[[int, Iterator[Message]], Iterator[pa.RecordBatch]]
-"""What a cell does: of its number and its messages, by their kind, it makes others, or rows of a result."""
+"""The work of a cell: from its number and its messages, by kind, it makes messages or rows of a result."""
 
 
 def write_messages(
@@ -52,8 +51,8 @@ def write_messages(
 
     Parameters
     ----------
-    together : number of rows that follow one another and are never parted.
-    most : number of rows of a message at most.
+    together : number of consecutive rows that are never separated.
+    most : maximum number of rows of a message.
     """
     fit = _MAX_BYTES * len(rows) // max(1, rows.nbytes)
     step = max(1, min(fit, most or fit) // together) * together

@@ -31,8 +31,8 @@ MAX_ON_DRIVER_BYTES = 4 << 30
 """Maximum number of bytes that the driver's Python process holds, without pages of files."""
 
 _HELD_BYTES = 100
-"""Bytes that the driver holds of each point: id, degree, scores, ranks, its place in the tree. Measured are
-73, and 85 where many points are equal."""
+"""Bytes that the driver holds of each point: id, degree, scores, ranks, its place in the tree. Measured: 73,
+and 85 if many points are equal."""
 
 
 def room_on_driver(n: int, dimensions: int, k: int, max_on_driver: int) -> MakeArray | None:
@@ -44,8 +44,9 @@ def room_on_driver(n: int, dimensions: int, k: int, max_on_driver: int) -> MakeA
 
     Returns
     -------
-    What makes these arrays. ``None``: the driver should not rank the points, as it would hold more than it
-    may, or its files, whose pages a search looks at again and again, would be half of the machine's memory.
+    The function that makes these arrays. ``None``: the driver should not rank the points, since it would hold
+    more than it may, or its files, whose pages a search looks at again and again, would take half of the
+    machine's memory.
 
     Raises
     ------
@@ -88,7 +89,7 @@ def rank_on_driver(
     inputs : each is read once.
     reading : how the batches of points are read.
     draw : draws a sample of the points.
-    scoring : by what they are scored.
+    scoring : how they are scored.
     session : returns the session; called only if the rows go to Spark.
     make : makes the arrays of coordinates and neighbours, see :func:`room_on_driver`.
 
@@ -109,7 +110,7 @@ def rank_on_driver(
     if k < n:
         is_searched = known.degree <= k  # a point counts itself
         near = NearestOfRows(n, k, make, is_searched)
-        with ThreadPoolExecutor(1, "epsjoin") as pool:  # the pairs settle the other points meanwhile
+        with ThreadPoolExecutor(1, "epsjoin") as pool:  # meanwhile the pairs settle the other points
             settled = pool.submit(_read_nearest, inputs.pairs, index, known.degree, near, are_candidates)
             coordinates = LentPoints(_read_points(inputs.points, reading, index, make), make)
             usual = Usual.of(draw(known.ids, coordinates.by_row()), names, metric)
@@ -134,7 +135,7 @@ def rank_on_driver(
 def _make_rows(
     known: _Known, order: Ints, lof: Floats, k_distance: Floats, words: pa.Array
 ) -> Callable[[slice], pa.RecordBatch]:
-    """Make what makes the rows of a range of points; ``words`` are about the first of the order."""
+    """Make the function that makes the rows of a range of points; ``words`` are about the first ranks."""
     ranks = np.empty(len(order), np.int64)
     ranks[order] = np.arange(1, len(order) + 1)
 
@@ -156,7 +157,7 @@ def _make_rows(
 
 
 class _Known(NamedTuple):
-    """What ``clusters`` knows of every point, by ascending id: a point's row is its place here."""
+    """What ``clusters`` says of every point, by ascending id: a point's row is its place here."""
 
     ids: Ints
     degree: Ints
@@ -168,7 +169,7 @@ def _read_clusters(clusters: Iterable[pa.RecordBatch]) -> _Known:
         (
             batch["id"].to_numpy(),
             batch["degree"].to_numpy(),
-            batch["cluster_id"].to_numpy() == NOISE,  # sooner read than the role, which is text
+            batch["cluster_id"].to_numpy() == NOISE,  # faster to read than the role, which is text
         )
         for batch in clusters
     ]
@@ -206,7 +207,7 @@ def _read_nearest(
     near: NearestOfRows,
     are_candidates: bool,
 ) -> None:
-    """Add the k nearest that the pairs know of; refuse pairs that do not belong to the degrees."""
+    """Add the k nearest from the pairs; refuse pairs that do not fit the degrees."""
     n_ends = 0
     for batch in pairs:
         left, right, distance = pair_columns(batch)

@@ -40,8 +40,8 @@ from epsjoin.spark.rows.write import write_files
 def run(job: Job, max_on_driver: int = MAX_ON_DRIVER_BYTES) -> dict[str, float]:
     """Replace the run's slice of ``outliers``: every point with its rank, k-distance and LOF.
 
-    Documents are ranked by the distances of their points, which the edits between them are never below: with
-    candidates in place of pairs, all that follows is exact for that metric.
+    Documents are ranked by the distances of their points, which are lower bounds of the edits between them:
+    with candidates instead of pairs, everything below is exact for that metric.
 
     Degree and noise are taken from ``clusters``. Sums are computed in the order of the neighbours, so a score
     is the same bit for bit under every partitioning.

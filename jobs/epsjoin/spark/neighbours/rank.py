@@ -48,9 +48,10 @@ def rank_points(
 ) -> Rows:
     """Compute the rank, k-distance and LOF of every point.
 
-    On the driver a point with k pairs has its k nearest from these, and the others are searched among all
-    points. If there are more points, or on a cluster more pairs, than it should hold, tasks search for all
-    points among all; the pairs are only counted, as they must be those of the degrees. The rows are the same.
+    On the driver, a point with k pairs takes its k nearest from these, and for the others they are searched
+    among all points. If there are more points, or on a cluster more pairs, than the driver should hold, tasks
+    search among all points for all of them; the pairs are then only counted, since their numbers must fit the
+    degrees. The rows are the same.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ def rank_points(
     sample : (m, d) float64, a sample of the points; it shows which values are usual in each dimension.
     clusters : columns ``CLUSTERS``, a row for every point.
     pairs : columns ``PAIRS``, every pair within eps once.
-    scoring : by what they are scored.
+    scoring : how they are scored.
     done : to be closed once the rows are computed; then the intermediate frames are unpersisted.
     max_on_driver : maximum number of bytes that the driver may hold, see :func:`room_on_driver`.
     cell_bytes : see :func:`epsjoin.spark.neighbours.search.search_nearest`.
@@ -82,13 +83,13 @@ def rank_points(
         usual = Usual.of(sample, scoring.names, scoring.metric)
         scores = _score(points, sample, scoring.k, scoring.metric, cell_bytes)
         return _rank_by_spark(points, clusters, scores, usual, done)
-    of_pairs = pairs.run(iter)  # the driver reads them in another thread, which asks no session
+    of_pairs = pairs.run(iter)  # the driver reads them in another thread, which must not use the session
     inputs = DriverInputs(_collect(points.rows), _collect(clusters), of_pairs)
     return rank_on_driver(inputs, points.reading, lambda *_: sample, scoring, lambda: pairs.spark, make)
 
 
 def _may_collect(n: int, dimensions: int, pairs: Rows, most: int) -> bool:
-    """Whether the driver may hold what tasks send it: on one machine they give it files instead."""
+    """Whether the driver may hold what tasks send it; on one machine they leave it files instead."""
     if has_one_machine(pairs.spark):
         return True
     return (8 * dimensions + 8) * n + _PAIR_BYTES * count_rows(pairs) <= most
@@ -140,7 +141,7 @@ def _count_rows_before(ordered: DataFrame) -> tuple[dict[int, int], int]:
 
 
 def _describe(points: Points, ids: NDArray[np.int64], usual: Usual) -> pa.Array:
-    """Say in words in which dimensions points deviate most, in the order of these ids."""
+    """Describe in which dimensions points deviate most, in the order of these ids."""
 
     def select(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

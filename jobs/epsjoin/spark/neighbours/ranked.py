@@ -1,4 +1,4 @@
-"""What both ways of ranking share: the columns, the words about the first ranks, a check of the pairs."""
+"""What both ways of ranking share: the columns, the text for the first ranks, a check of the pairs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from epsjoin.local.metric import Metric
 from epsjoin.local.neighbours.rank import deviating_dimensions, robust_spread, turn_to
 
 MAX_EXPLAINED = 10_000
-"""Number of the first ranks whose ``dimensions`` are said in words."""
+"""Number of the first ranks for which ``dimensions`` is filled."""
 
 OUTLIERS = (
     "id long, rank long, lof double, k_distance double, degree long, is_noise boolean, dimensions string"
@@ -23,7 +23,7 @@ OUTLIERS = (
 
 
 class Scoring(NamedTuple):
-    """By what points are scored.
+    """How points are scored.
 
     Parameters
     ----------
@@ -53,14 +53,14 @@ def check_near(found: int, expected: int, are_candidates: bool = False) -> None:
 
 
 class Usual(NamedTuple):
-    """The usual values in each dimension and its name: by them points and clusters are said to deviate.
+    """The name of each dimension and the usual values in it, from which points and clusters deviate.
 
     Parameters
     ----------
     centre, spread : (d,) float64, see :func:`epsjoin.local.neighbours.rank.robust_spread`.
     names : of the dimensions.
-    turn : full turn of the second dimension where it is a longitude: values differ by the shorter way round;
-        else 0.
+    turn : full turn of the second dimension if it is a longitude, whose values differ by the shorter way
+        round; otherwise 0.
     """
 
     centre: NDArray[np.float64]
@@ -70,14 +70,14 @@ class Usual(NamedTuple):
 
     @classmethod
     def of(cls, sample: NDArray[np.float64], names: Sequence[str], metric: Metric) -> Usual:
-        """Tell what is usual from a sample of the points."""
+        """Find what is usual from a sample of the points."""
         turn = metric.full_turn
         centre, spread = robust_spread(sample, turn)
-        # of the largest numbers it is larger than any; deviations are measured by the largest one then
+        # for the largest numbers it is beyond float64; then deviations are measured by the largest float64
         return cls(centre, np.minimum(spread, np.finfo(np.float64).max), tuple(names), turn)
 
     def describe(self, points: NDArray[np.float64]) -> pa.Array:
-        """Say in words in which dimensions each point deviates most: a column of strings."""
+        """Describe in which dimensions each point deviates most: a column of strings."""
         if not len(points):
             return pa.array([], pa.string())
         found = deviating_dimensions(turn_to(points, self.centre, self.turn), self.centre, self.spread)

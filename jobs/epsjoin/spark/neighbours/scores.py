@@ -2,9 +2,9 @@
 
 After the search of :mod:`epsjoin.spark.neighbours.search` come three more rounds: a cell
 
-1. puts together the k nearest of its points, and tells the others the k-distances of those points that theirs
-   may have as neighbours;
-2. computes the densities of its points, and tells these;
+1. puts together the k nearest of its points, and sends other cells the k-distances of those of its points
+   that their points may have as neighbours;
+2. computes the densities of its points, and sends these;
 3. computes the local outlier factors.
 """
 
@@ -51,8 +51,8 @@ def score_points(
 
     Notes
     -----
-    Five shuffles: two of the points, four of k rows for each point, of those that are open some more. A task
-    holds the points of one cell and their neighbours.
+    Five shuffles: two of them move the points, four move k rows for each point, and some more for open ones.
+    A task holds the points of one cell and their neighbours.
     """
     space = plan_space(points, sample, k, metric, cell_bytes, None)
     found = search_in_cells(None, points, space, is_scored=True)
@@ -114,7 +114,7 @@ def _tell(
 
 
 def _look_up(known: Sequence[Message], ids: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Look up what cells told about points: in the shape of the ids."""
+    """Look up what cells have sent about points, in the shape of the ids."""
     told = pa.concat_tables([message.read() for message in known])
     rows = rows_of(index_ids(told["id"].to_numpy()), np.ascontiguousarray(ids).reshape(-1))
     if rows.min() < 0:

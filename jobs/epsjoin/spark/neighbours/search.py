@@ -36,7 +36,7 @@ NEAREST = "id long, neighbour long, distance double, nth int"
 """Columns of the k nearest of each query, as DDL; ``nth`` is 1 for the nearest."""
 
 _MAX_HELD_ROWS = 1 << 20
-"""Number of rows of neighbours that wait to be merged with as many at least."""
+"""Number of rows of neighbours that wait until they are merged with at least as many."""
 
 
 class Kind(IntEnum):
@@ -78,7 +78,7 @@ def search_nearest(
     Returns
     -------
     DataFrame
-        Columns ``NEAREST``, k rows for each query; ties by the smaller id. It is lazy.
+        Columns ``NEAREST``, k rows for each query, ties in the order of ids. It is lazy.
 
     Notes
     -----
@@ -103,7 +103,7 @@ def search_in_cells(queries: Points | None, points: Points, space: Space, *, is_
 
     Parameters
     ----------
-    is_scored : whether cells are told by ``WANTED`` which of their points others may have as neighbours.
+    is_scored : whether messages ``WANTED`` tell cells which of their points others may have as neighbours.
 
     Returns
     -------
@@ -211,7 +211,7 @@ def _answer(queries: Queries, near: Near, cell: int, space: Space) -> Iterator[p
 
 
 def _make_other_searcher(space: Space, *, is_scored: bool) -> Work:
-    """Make the second round: search for queries of other cells, and send what was found home."""
+    """Make the second round: search for queries of other cells, and send the results home."""
 
     def work(cell: int, messages: Iterator[Message]) -> Iterator[pa.RecordBatch]:
         of_points: list[Queries] = []
@@ -237,7 +237,7 @@ def _make_other_searcher(space: Space, *, is_scored: bool) -> Work:
 
 
 def _send_home(near: pa.Table, cell: int, space: Space) -> Iterator[pa.RecordBatch]:
-    """Send what was found of open queries to where it is put together."""
+    """Send the results for open queries to the cell or task that puts them together."""
     if space.n_homes is None:
         yield from write_messages(cell, Kind.OPEN, cell, near)
         return

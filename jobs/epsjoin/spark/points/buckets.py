@@ -1,4 +1,4 @@
-"""Buckets of ids: of more rows than the driver should hold, those of one bucket at a time are taken."""
+"""Buckets of ids: if there are more rows than the driver should hold, it takes one bucket at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from epsjoin.kernels.arrays import Bools, Ints
 from epsjoin.spark.points.hashes import hash_ids
 
 MAX_ROWS = 1 << 23
-"""Maximum number of rows, of some 16 to 32 bytes, that one bucket should bring to the driver."""
+"""Maximum number of rows, of some 16 to 32 bytes each, that one bucket should bring to the driver."""
 
 
 class Bucket(NamedTuple):
@@ -27,6 +27,6 @@ class Bucket(NamedTuple):
 
 
 def plan_buckets(n_rows: int) -> list[Bucket]:
-    """Plan as many buckets as these rows need, one at least."""
+    """Plan as many buckets as these rows need, at least one."""
     of = max(1, -(-n_rows // MAX_ROWS))
     return [Bucket(number, of) for number in range(of)]

@@ -8,6 +8,6 @@ from pyspark.sql import SparkSession
 
 
 def folding(spark: SparkSession) -> Callable[[str], str]:
-    """Return what makes names equal that are one to Spark: mostly those of another case."""
+    """Return a function that makes names equal if Spark treats them as equal, mostly by ignoring case."""
     is_exact = str(spark.conf.get("spark.sql.caseSensitive")).lower() == "true"
     return str if is_exact else str.lower

@@ -35,13 +35,13 @@ def points_of(
         point: an array of numbers, a vector of Spark ML, or binary (float64, little-endian, one after the
         other).
     id_ : name of a column of whole numbers, distinct for each row; this is not checked.
-    metric : must be defined for every point, which is seen when the point is read; None: columns are criteria
-        of their own, of which two may have one column.
+    metric : must be defined for every point, which is checked when the point is read; None: each column is a
+        criterion of its own, and two criteria may name the same column.
 
     Returns
     -------
     Points
-        If one column holds whole points, the number of dimensions is not known yet; a sample will show it.
+        If one column holds whole points, the number of dimensions is not known before a sample is drawn.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def points_of_both(
     ------
     ArgumentError
         See :func:`points_of`; or the points of both have different numbers of columns; or names in ``right``
-        are given, and no frame.
+        are given without the frame.
     """
     if right is None:
         for name, given in (("right_columns", right_columns), ("right_id", right_id)):
@@ -159,7 +159,7 @@ def _count(rows: DataFrame) -> tuple[int, int]:
 
 
 def _refuse_others(frame: DataFrame) -> None:
-    if not hasattr(frame, "_jdf"):  # what only a classic frame has
+    if not hasattr(frame, "_jdf"):  # only a classic frame has it
         raise ArgumentError(
             "a frame of a classic Spark session is needed, not of Spark Connect or of another library: core "
             "points are shared through the session's context, which Connect does not have"
@@ -173,7 +173,7 @@ def refuse_stream(frame: DataFrame) -> None:
     Raises
     ------
     ArgumentError
-        It is one.
+        It is a stream.
     """
     if frame.isStreaming:
         raise ArgumentError(
@@ -186,7 +186,7 @@ def type_of(frame: DataFrame, name: str) -> T.DataType:
     if not isinstance(name, str):
         raise ArgumentError(f"a column must be given by its name, not by {name!r}")
     _refuse_others(frame)
-    if name.isidentifier():  # Spark logs thousands of characters of each name that it does not find
+    if name.isidentifier():  # Spark would log thousands of characters for each name that it does not find
         fold = folding(frame.sparkSession)
         named = [field for field in frame.schema if fold(field.name) == fold(name)]
         if len(named) == 1:
@@ -235,5 +235,5 @@ def _to_whole_point(column: Column, kind: T.DataType) -> Column | None:
     if isinstance(kind, T.UserDefinedType) and type(kind).__name__ == "VectorUDT":
         from pyspark.ml.functions import vector_to_array  # slow to import, and no step has vectors
 
-        return F.when(column.isNotNull(), vector_to_array(column))  # of null it ends in Java
+        return F.when(column.isNotNull(), vector_to_array(column))  # for null it fails in Java
     return None

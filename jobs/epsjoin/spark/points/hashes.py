@@ -29,7 +29,7 @@ def hash_ids(seed: int, ids: Ints) -> Ints:
 
     Parameters
     ----------
-    seed : a literal; to Spark, and so to its hash, it is an int where it fits one, and otherwise a long.
+    seed : a literal; Spark, and so its hash, treats it as an int if it fits one, and otherwise as a long.
     ids : (n,) int64; not modified.
 
     References
@@ -47,9 +47,9 @@ def hash_ids(seed: int, ids: Ints) -> Ints:
 
 
 def bound_hashes(rows: int, n: int) -> int | None:
-    """A hash below which little more than a sample lies; ``None``: it takes all points.
+    """A hash below which slightly more points than a sample lie; ``None``: the sample takes all points.
 
-    It is all but impossible that too few hashes lie below it.
+    It is practically impossible that too few hashes lie below it.
     """
     fraction = (2 * rows + 1000) / max(1, n)
     return int(-(2**63) + fraction * 2**64) if fraction < 1 else None

@@ -36,8 +36,8 @@ class Points:
 
     Parameters
     ----------
-    make_frame : returns :attr:`frame`; not called where the files are all that is needed, since Spark takes
-        some hundredths of a second to make one.
+    make_frame : returns :attr:`frame`; not called if only the files are needed, since Spark takes some
+        hundredths of a second to make one.
     reading : how a task turns batches of the frame into arrays.
     n : number of rows.
     n_partitions : number of partitions of a caller's frame.
@@ -75,7 +75,7 @@ class Points:
 
     @property
     def coordinate_bytes(self) -> int:
-        """Bytes of a coordinate, as it is read: 4 of whole points in float32, else 8."""
+        """Bytes of a coordinate, as it is read: 4 for whole points in float32, otherwise 8."""
         kind = self.frame.schema[1].dataType
         return 4 if isinstance(kind, T.ArrayType) and isinstance(kind.elementType, T.FloatType) else 8
 
@@ -96,8 +96,8 @@ class Points:
         Raises
         ------
         DataRefusedError
-            See :meth:`Reading.arrays`; no row of the sample holds a point; or the frame has another number of
-            rows than it had.
+            See :meth:`Reading.arrays`; no row of the sample holds a point; or the frame's number of rows has
+            changed.
         """
         if self.files is not None:
             return draw_sample(self.files.scan, self.reading, self.n, rows, seed)

@@ -27,7 +27,7 @@ class Reading:
     names : the caller's names of the coordinate columns, for messages.
     dimensions : number of coordinates of each point; ``None`` if it is not known yet.
     is_checked : whether the points are one binary column that is known to hold finite coordinates.
-    metric : must be defined for every point; ``None``: nothing is asked of points that are finite.
+    metric : must be defined for every point; ``None``: points need only be finite.
     """
 
     names: tuple[str, ...]
@@ -130,7 +130,7 @@ def in_one_chunk(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 def commonest_length(column: pa.Array, name: str) -> int:
     """The number of coordinates that most points of a column have; of equally frequent ones the largest."""
     if not len(column):
-        return 2  # as there is no point, any number will do that every metric takes
+        return 2  # since there is no point, any number will do that every metric accepts
     lengths, counts = np.unique(_count_coordinates(column).drop_null().to_numpy(), return_counts=True)
     is_point = (lengths > 0) & (lengths == np.floor(lengths))
     if not is_point.any():

@@ -35,7 +35,7 @@ def find_centres(
     Parameters
     ----------
     largest : rows with cluster_id and size.
-    sample : all points of these clusters are shown to it, by the places of the clusters in ``largest``.
+    sample : is given all points of these clusters, by the places of the clusters in ``largest``.
     """
     source = points.job.lake.source
     chosen = np.array([row["cluster_id"] for row in largest], np.int64)
@@ -109,10 +109,10 @@ def add_exactly(values: Sequence[float]) -> list[float]:
     terms: list[float] = []
     try:
         while rest := math.fsum([*values, *(-term for term in terms)]):
-            if math.isnan(rest):  # of sums that are beyond float64 themselves
+            if math.isnan(rest):  # for sums that are beyond float64 themselves
                 return [math.nan]
             terms.append(rest)
-    except OverflowError:  # no number is the mean of such
+    except OverflowError:  # these have no mean
         return [math.nan]
     return terms
 

@@ -1,4 +1,4 @@
-"""What the job ``compare`` found, as the report shows it: bounded, however much has changed."""
+"""What the job ``compare`` has found, as the report shows it: bounded, however much has changed."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ MAX_EXAMPLES = 4
 """Maximum number of records that are shown of each kind of change, those with the smallest ids."""
 
 MAX_NAMES = 20
-"""Maximum number of clusters whose flows, and of names whose lives are shown: half of them those to which
-something happened, the others the largest."""
+"""Maximum number of clusters whose flows are shown, and of names whose history is shown: at most half of them
+are those to which something happened, the others are the largest."""
 
 MAX_EVENTS = 20
-"""Maximum number of events that are told."""
+"""Maximum number of events that are listed."""
 
 _MARKS = "marks"
 
@@ -120,7 +120,7 @@ def _largest_names(named: Iterable[Named], run: str) -> set[int]:
 
 
 def _names_told(events: Iterable[Mapping[str, Any]], flows: Iterable[Mapping[str, Any]]) -> set[int]:
-    """The names of which these events and flows speak."""
+    """The names that occur in these events and flows."""
     of_events = {event[end] for event in events for end in ("name", "other") if event[end] is not None}
     return of_events | {row[end] for row in flows for end in ("before", "now") if isinstance(row[end], int)}
 
@@ -138,7 +138,7 @@ def _list_marks(
 
 
 def read_names(lake: Lake, run: str) -> list[Named]:
-    """Read the named clusters of the last runs until this one, oldest first.
+    """Read the named clusters of the last runs up to this one, oldest first.
 
     Raises
     ------
@@ -166,9 +166,9 @@ def _read_events(lake: Lake, run: str) -> list[dict[str, Any]]:
 
 
 def _choose_names(sizes: Mapping[int, int], happened: Iterable[Mapping[str, Any]]) -> set[int]:
-    """Choose the names of what happened, as many as half of those shown, and then the largest.
+    """Choose names to which something happened, at most half of those shown, and then the largest.
 
-    Something happens to small clusters above all, and the largest hardly change: alone they would show that
+    Mostly, something happens to small clusters, while the largest hardly change: alone they would show that
     nothing happened.
     """
     ends = (event[end] for event in happened for end in ("name", "other"))
@@ -260,7 +260,7 @@ def _draw(batches: Iterable[pa.RecordBatch], seed: int) -> Iterator[pa.RecordBat
 
 
 def _choose(held: Mapping[str, Ints], new: Mapping[str, Ints], seed: int) -> dict[str, Ints]:
-    """Keep the ids of each kind that are smallest, and of what is marked those with the smallest hashes."""
+    """Keep the smallest ids of each kind, and of those to be marked the ones with the smallest hashes."""
     both = {of: np.concatenate([held[of], new[of]]) for of in held}
     return {
         of: ids[np.lexsort((ids, hash_ids(seed, ids)))[:MAX_MARKS]]
@@ -294,7 +294,7 @@ def _place(record: str | None, axes: tuple[str, str], source: SourceContract) ->
 
 
 def _read_labels(job: Job, names: set[int], named: Sequence[Named], label: str | None) -> dict[int, str]:
-    """Read what people call the records that named the clusters, in the runs where the names began."""
+    """Read the labels of the records that named the clusters, in the runs in which the names began."""
     if label is None:
         return {}
     wanted: dict[str, list[int]] = {}

@@ -1,4 +1,4 @@
-"""What sets the largest clusters apart, of points that another question's scan keeps on its way."""
+"""What sets the largest clusters apart, from points that the scan of another question keeps on its way."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class DeviationSample:
         return found
 
     def describe(self, n_clusters: int) -> Sequence[str | None]:
-        """Say of each cluster, by its number, in which dimensions its median deviates most, and how far."""
+        """Find for each cluster, by its number, in which dimensions its median deviates most, and how far."""
         if not self.kept:
             return [None] * n_clusters
         lake = self.points.job.lake

@@ -27,8 +27,8 @@ def find_alike(
 ) -> list[dict[str, Any]]:
     """Describe a pair of each of the largest clusters, as ``Findings.alike`` has them.
 
-    Of the pairs within a cluster the nearest one with an edit is taken; where all are equal, any, but always
-    the same.
+    Of the pairs within a cluster, the nearest one with an edit is taken; if all documents are equal, any
+    pair, but always the same.
 
     Parameters
     ----------
@@ -94,5 +94,5 @@ def _choose_pairs(
 
 
 def _write(text: str) -> str:
-    """A document as people read it: a line for each value, keys in their order, which does not count."""
+    """A document for people: a line for each value, with sorted keys, since their order does not count."""
     return json.dumps(json.loads(text), indent=2, sort_keys=True, ensure_ascii=False)

@@ -59,7 +59,7 @@ def gather(job: Job) -> Findings:
     """
     check_same_params(job, "report")
     lake, run, source = job.lake, job.run, job.lake.source
-    # all fingerprints are taken before a table is read, so that what is replaced in between shows
+    # all fingerprints are taken before a table is read, so that replaced tables are noticed
     inputs = Fingerprints(lake, run, is_made_now=True)
     of = _find_slices(job, inputs)
     label = choose_label(source)
@@ -115,18 +115,18 @@ def _names_given(comparison: Comparison | None) -> dict[int, str]:
 
 
 def _find_slices(job: Job, inputs: Fingerprints) -> dict[str, Slice]:
-    """Find the slices of the run by table, also where an older version has made the run."""
+    """Find the slices of the run by table, also if an older version has made the run."""
     names = list(tables_up_to("results", job.lake.source.chain))
     if job.run not in slices.list_runs(job.lake, "value_counts"):
         names.remove("value_counts")
     try:
         return inputs.slices(names)
-    except MissingSliceError:  # an older version still, without a comparison
+    except MissingSliceError:  # made by a still older version, without a comparison
         return inputs.slices(name for name in names if TABLES[name].written_by != "compare")
 
 
 def _gather_epsilon(job: Job, of: Mapping[str, Slice], n_points: int, outliers: StoredSlice) -> Row:
-    """Gather how eps was chosen, and what another one would find; fields of ``Findings``."""
+    """Gather how eps was chosen, and what another eps would find; fields of ``Findings``."""
     epsilon = slices.read_row(job.lake, of["epsilon"])
     curve = slices.read_slice(job.lake, of["epsilon_curve"]).sort_by("radius")
     eps = float(epsilon["eps"])
@@ -232,7 +232,7 @@ def find_outliers(outliers: StoredSlice) -> list[dict[str, Any]]:
 
 
 def find_ties(rows: Sequence[Row], scan: Scan) -> list[tuple[int, int]]:
-    """Find for each of the first outliers the first and the last rank of the points that only ids order.
+    """Find for each of the first outliers the first and the last rank of those that only their ids order.
 
     Parameters
     ----------

@@ -97,11 +97,11 @@ def find_examples(quarantine: StoredSlice) -> list[dict[str, Any]]:
 
 
 _PLACE = ("source", "line")
-"""Columns of ``quarantine`` that say where a record stands; of a whole file the line is null."""
+"""Columns of ``quarantine`` that say where a record stands; for a whole file the line is null."""
 
 
 def _find_first(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Find the first places of refused records, at most ``MAX_EXAMPLES``; the line of a whole file is 0."""
+    """Find the first places of refused records, at most ``MAX_EXAMPLES``; a whole file has the line 0."""
     first = pa.table({"source": pa.array([], pa.string()), "line": pa.array([], pa.int64())})
     for batch in batches:
         rows = pa.table({"source": batch["source"], "line": pc.fill_null(batch["line"], 0)})

@@ -64,7 +64,7 @@ def _draw(batches: Iterable[pa.RecordBatch], seed: int) -> Iterator[pa.RecordBat
 
 
 def _smallest(hashes: Ints, is_meant: Bools, limit: int) -> Ints:
-    """Find the rows with the smallest hashes; of equal hashes, which come of equal ids only, any."""
+    """Find the rows with the smallest hashes; of equal hashes, which only equal ids have, any."""
     rows = np.flatnonzero(is_meant)
     return rows if len(rows) <= limit else rows[np.argpartition(hashes[rows], limit)[:limit]]
 
@@ -82,7 +82,7 @@ def _place(batches: Iterable[pa.RecordBatch], ids: Ints, names: Sequence[str]) -
 def _place_trees(batches: Iterable[pa.RecordBatch], ids: Ints, reading: Reading) -> Iterator[pa.RecordBatch]:
     """Find the numbers of nodes and of leaves of the documents with these ids: rows of at, x0, x1.
 
-    A point has half of them: first the nodes by their heights, which are 0 of leaves.
+    A point has half of these numbers: it begins with the nodes by their heights, and leaves have height 0.
     """
     for batch in batches:
         rows, at = locate(batch["id"].to_numpy(), ids)

@@ -1,4 +1,4 @@
-"""Gathers what the report of a run shows whose records were matched with those of another data set."""
+"""Gathers what the report shows of a run whose records were matched with those of another data set."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MAX_EXAMPLES = 10
 """Maximum number of matches, and of records without one, that each table shows."""
 
 MAX_DRAWN = 20_000
-"""Maximum number of matches, and of records of either side without one, on the map."""
+"""Maximum number of matches, and of records of each side without one, on the map."""
 
 N_BINS = 40
 """Number of classes of distances of a criterion."""
@@ -43,7 +43,7 @@ LEFT, RIGHT = "left", "right"
 
 
 class _Matches(NamedTuple):
-    """The rows of the slice; of both records the positions in their sides, -1 for nobody."""
+    """The rows of the slice, with the positions of both records in their sides, -1 for none."""
 
     left: Ints
     right: Ints
@@ -165,7 +165,7 @@ def _describe(criterion: Criterion, place: int, rows: _Matches) -> dict[str, Any
 
 
 def _count_by_record(rows: _Matches, match: Match) -> tuple[Ints, Ints]:
-    """Return the records that matches are best for, and how many each has."""
+    """Return the records that have best matches, and how many each has."""
     side, column = (RIGHT, rows.right) if match.how == "right" else (LEFT, rows.left)
     return np.unique(column[np.isin(rows.best_for, (side, "both"))], return_counts=True)
 
@@ -185,7 +185,7 @@ def _choose(what: str, rows: _Matches, match: Match) -> Ints:
 
 
 def _read_few(job: Job, left: Lake, run: str, match: Match, side: Side, positions: Ints) -> Mapping[int, Row]:
-    """Read the keys of a few records, which may be in several runs, and write what was compared of them."""
+    """Read the keys of a few records, which may be in several runs, and write their compared values."""
     found, source = dict[int, Row](), job.lake.source
     positions = np.unique(positions[positions >= 0])
     for other in runs_read_by(left, run):
@@ -204,7 +204,7 @@ def _read_few(job: Job, left: Lake, run: str, match: Match, side: Side, position
 def _write_values(values: Sequence[float], match: Match, left: SourceContract) -> list[object]:
     """Write the compared values of a record: a place has two, the seconds of a time become a text.
 
-    Times are compared with times, so that the left data set tells them for both.
+    Times are only compared with times, so the left data set says for both what they are.
     """
     written: list[object] = []
     for criterion in match.criteria:
@@ -257,7 +257,7 @@ def _place(rows: _Matches, match: Match, left: Side, right: Side) -> dict[str, A
 
 
 def _thin(rows: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Take every so many, so that they can be drawn; rows are sorted by ids, which are hashes."""
+    """Take every n-th row, so that they can be drawn; rows are sorted by ids, which are hashes."""
     return rows[:: -(-rows.size // MAX_DRAWN) or 1]
 
 
@@ -280,7 +280,7 @@ def _make_trends(lake: Lake, run: str) -> list[dict[str, Any]]:
 
 
 def _write_time(seconds: float) -> str:
-    """Write a time, UTC, to the millisecond; of a time of day without a date nothing else."""
+    """Write a time in UTC to the millisecond; for a time of day without a date only that."""
     time = datetime.fromtimestamp(seconds, UTC)
     text = (
         f"{time:%H:%M:%S}.{time.microsecond // 1000:03}" if time.microsecond >= 1000 else f"{time:%H:%M:%S}"

@@ -1,4 +1,4 @@
-"""Random members of the largest clusters, and by them what sets each apart, by whatever they are read."""
+"""Random members of the largest clusters, however they are read, and what they show to set each apart."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ MAX_CLUSTERS = 20
 """Maximum number of clusters that are listed, the largest first."""
 
 MAX_MEMBERS, MIN_MEMBERS = 1000, 100
-"""Maximum number of points of a cluster of which medians are taken, and that in very many dimensions."""
+"""Maximum number of points of a cluster whose medians are taken, and the same in very many dimensions."""
 
 MIN_USUAL = 1000
-"""Number of all points of which medians are taken in very many dimensions; in few it is ``sample_rows``."""
+"""Number of points whose medians stand for all in very many dimensions; in few it is ``sample_rows``."""
 
 _MAX_NUMBERS = 1 << 17
-"""Number of coordinates of which medians are taken within a few milliseconds."""
+"""Number of coordinates whose medians are computed within a few milliseconds."""
 
 _NO_IDS = np.empty(0, np.int64)
 
@@ -38,7 +38,7 @@ class MemberSample:
 
     Parameters
     ----------
-    limit : maximum number of points of a cluster; those of smaller clusters are all there.
+    limit : maximum number of points of a cluster; of smaller clusters it has all points.
     seed : of the hash.
     ids : ids of the points by the number of their cluster.
     """
@@ -56,14 +56,14 @@ class MemberSample:
 
 @dataclass(frozen=True)
 class ClusterSample:
-    """The points by which it is said what sets clusters apart.
+    """The points that show what sets clusters apart.
 
     Parameters
     ----------
     source : the contract, which says what the dimensions are.
     members : the sample of the clusters, to be filled.
-    n_usual : number of points of the sample of all, those with the smallest hashes of their ids. In few
-        dimensions they are those by which outliers are said to deviate.
+    n_usual : number of points in the sample of all points, those with the smallest hashes of their ids. In
+        few dimensions these are the points from which outliers are said to deviate.
     """
 
     source: SourceContract
@@ -86,7 +86,7 @@ class ClusterSample:
         return not any(map(len, self.members.ids.values()))
 
     def make_choice(self, n: int) -> Callable[[Ints], Bools]:
-        """Make what tells which ids of all ``n`` points are needed."""
+        """Make the function that tells which ids of all ``n`` points are needed."""
         wanted = np.unique(np.concatenate([_NO_IDS, *self.members.ids.values()]))
         return _make_choice(wanted, bound_hashes(self.n_usual, n), self.members.seed)
 

@@ -22,7 +22,7 @@ def name_record(record: Mapping[str, Any], source: SourceContract, label: str | 
 
 
 def read_records(points: StoredSlice, ids: Ints) -> Mapping[int, Mapping[str, Any]]:
-    """Read a few points: id to the values of the source's columns, but no document."""
+    """Read a few points: the values of the source's columns, without documents, by id."""
     if not len(ids):
         return {}
     source = points.job.lake.source

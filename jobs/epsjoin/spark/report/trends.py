@@ -23,17 +23,17 @@ Counters = Mapping[str, Mapping[str, float]]
 def read_own_counters(lake: Lake, run: str) -> Counters:
     """Read what the jobs of a run counted, without the report, which cannot know its own counters.
 
-    And without ``verify``, which no run has by itself: its costs would be taken for the run's.
+    It also leaves out ``verify``, which is not part of a run: its costs would be taken for the run's.
     """
     found = slices.read_counters(lake, run)
     return {job: of_job for job, of_job in found.items() if job not in ("report", "verify")}
 
 
 def select_seconds(counters: Counters, beside: Counters) -> dict[str, float]:
-    """Select the wall-clock time of every job whose time was taken as that of the same job ``beside`` was.
+    """Select the wall-clock time of every job that was timed in the same way as the same job of ``beside``.
 
-    Jobs of earlier versions counted from the start of the step, those of today from that of their process,
-    and then they have ``seconds_start``, too. The two are not compared.
+    Jobs of earlier versions counted from the start of the step; today's count from the start of their
+    process, and also have ``seconds_start``. The two are not compared.
     """
     return {
         job: of_job["seconds"]
@@ -47,8 +47,8 @@ def make_trends_before(lake: Lake, run: str, beside: Counters) -> list[dict[str,
 
     Parameters
     ----------
-    beside : counters of this run; a run that lacks a job of this one, as it was stopped, or has a job whose
-        time was taken otherwise, has no ``seconds``.
+    beside : counters of this run; a run that lacks a job of this one, as it was stopped, or has a job
+        that was timed in another way, has no ``seconds``.
 
     Notes
     -----
@@ -62,7 +62,7 @@ def make_trends_before(lake: Lake, run: str, beside: Counters) -> list[dict[str,
         clusters = counters.get("cluster", {})
         try:
             born, ended = count_names(Fingerprints(lake, other))
-        except UnfitTableError:  # replaced since: what was counted is of other clusters
+        except UnfitTableError:  # replaced since: the counts are of other clusters
             born = ended = None
         rows.append(
             {
@@ -104,7 +104,7 @@ def make_trend(findings: Findings, born: int | None, ended: int | None) -> dict[
 def add_seconds(counters: Counters, beside: Counters) -> float | None:
     """Add up the times of all jobs.
 
-    ``None`` if there is none, if one was taken otherwise, or if a job of ``beside`` is missing: a run that
+    ``None`` if there is none, if one was timed in another way, or if a job of ``beside`` is missing: a run that
     was stopped seems fast.
     """
     timed, expected = (

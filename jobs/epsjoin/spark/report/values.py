@@ -1,4 +1,4 @@
-"""The values of columns over the last runs, as a report shows them: new, gone, and of other shares."""
+"""The values of columns over the last runs, as a report shows them: new, gone, more or less frequent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_MOVED = 5
 def gather_values(lake: Lake, run: str) -> list[ValueChanges]:
     """Compare the values of each windowed column with those of the runs before.
 
-    Of a run that was made before values were counted there is nothing to compare.
+    For a run that was made before values were counted, there is nothing to compare.
     """
     if run not in slices.list_runs(lake, "value_counts"):
         return []
@@ -31,7 +31,7 @@ def gather_values(lake: Lake, run: str) -> list[ValueChanges]:
 
 
 def _compare(column: str, n: int, batches: Sequence[Counts]) -> ValueChanges:
-    """Compare the last batch with those before; the first one of n + 1 has left the window by now."""
+    """Compare the last batch with those before; the first of n + 1 batches has left the window by now."""
     left, earlier, now = batches[:-n], batches[-n:-1], batches[-1]
     window, before = ValueWindow(n), ValueWindow(n)
     for batch in batches:
@@ -63,7 +63,7 @@ def _most(values: Sequence[str], points: dict[str, int]) -> list[dict[str, Any]]
 
 
 def _find_moved(points: dict[str, int], before: dict[str, int]) -> list[dict[str, Any]]:
-    """Find the values of both whose fraction of the points has moved most."""
+    """Find the values that both have and whose fraction of the points has changed most."""
     n, n_before = sum(points.values()), sum(before.values())
     rows: list[dict[str, Any]] = [
         {

@@ -1,1 +1,1 @@
-"""Rows in a table's files, in a frame or on the way: how they are read, worked on and written."""
+"""Rows in a table's files, in a frame or in transit: how they are read, processed and written."""

@@ -1,4 +1,4 @@
-"""Rows that a step works on, batch by batch, wherever they are: in a table's files, in a frame, on the way.
+"""Rows that a step processes batch by batch, wherever they are: in a table's files, in a frame, in transit.
 
 Functions that follow one another on the same rows run in one task: handing rows from one function to the next
 through Spark costs more than most of these functions.
@@ -30,10 +30,10 @@ BATCH_ROWS = 1 << 20
 """Maximum number of rows in a batch that a task reads from a file, by default."""
 
 _BATCH_LIMIT = "spark.sql.execution.arrow.maxRecordsPerBatch"
-"""Setting of the number of rows in an Arrow batch; 0 and less stand for any number."""
+"""Setting of the maximum number of rows in an Arrow batch; 0 and less mean no limit."""
 
 _MIN_SPLIT_ROWS = 1 << 16
-"""Number of rows that the driver writes to a file at least, if there are as many."""
+"""Minimum number of rows that the driver writes to a file, if there are as many."""
 
 
 class Rows(Protocol):
@@ -179,7 +179,7 @@ class StoredRows:
         return tasks.run_tasks(self.spark, self.splits(), self.reader(work))
 
     def scan(self, names: Sequence[str], work: Task) -> list[pa.RecordBatch]:
-        """Apply ``work`` to the batches of some of the columns; the driver does it if that is quicker."""
+        """Apply ``work`` to the batches of some columns; the driver does it if that is faster."""
         whole = schemas.parse_ddl(self.schema)
         columns = pa.schema([whole.field(name) for name in names])
         return scan_files(self.session, self.location, self.files, columns, work, threads=MAX_THREADS)
@@ -228,7 +228,7 @@ class DriverRows:
     ----------
     session : returns the session; called only if the rows go to Spark.
     n_threads : number of threads.
-    splits : what ``make`` makes the batches of a split from.
+    splits : from each of these ``make`` makes the batches of a split.
     make : yields the batches of a split.
     """
 
@@ -252,7 +252,7 @@ class DriverRows:
         make: Callable[[slice], pa.RecordBatch],
         schema: str,
     ) -> DriverRows:
-        """Make n rows by ranges, a batch each, at least one for each thread where they are many."""
+        """Make n rows by ranges, each a batch; if there are many rows, at least one range for each thread."""
         step = max(_MIN_SPLIT_ROWS, min(BATCH_ROWS, -(-n // n_threads)))
 
         def batches(begin: int) -> Iterator[pa.RecordBatch]:
@@ -277,7 +277,7 @@ def _compose(work: Task, before: Task) -> Task:
 
 
 def frame_of(session: SparkSession, table: pa.Table) -> DataFrame:
-    """Give a table to Spark, also where batches have no limit: pyspark refuses Arrow tables then."""
+    """Give a table to Spark, also if batches have no limit, in which case pyspark refuses Arrow tables."""
     limit = str(session.conf.get(_BATCH_LIMIT))
     if int(limit) > 0:
         return session.createDataFrame(table)
@@ -294,7 +294,7 @@ def to_frame(rows: Rows) -> DataFrame:
 
 
 def select_columns(rows: Rows, schema: str) -> Rows:
-    """Read only the columns ``schema`` where that saves work, from files; return other rows as they are."""
+    """Read only the columns ``schema`` if that saves work, as from files; return other rows as they are."""
     return replace(rows, schema=schema) if isinstance(rows, StoredRows) else rows
 
 
@@ -317,7 +317,7 @@ def collect_table(rows: Rows) -> pa.Table:
 
 
 def count_rows(rows: Rows) -> int:
-    """Count rows: of files by the log, of others in tasks."""
+    """Count rows: those of files by the log, others in tasks."""
     if isinstance(rows, StoredRows):
         return rows.n
 

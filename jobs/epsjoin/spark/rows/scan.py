@@ -20,7 +20,7 @@ from epsjoin.lake.transactions import state_of_slices
 from epsjoin.lake.uris import uri_for
 
 MAX_NAMED_FILES = 1000
-"""Maximum number of files that Spark reads by their names; it would list more of them by a job of its own."""
+"""Maximum number of files that Spark reads by name; to list more of them it would start a job of its own."""
 
 
 def read(spark: SparkSession, lake: Lake, where: Slice) -> DataFrame:
@@ -64,7 +64,7 @@ def read_replaced(spark: SparkSession, into: Target, files: Sequence[File]) -> D
 
 
 def _read_by_name(spark: SparkSession, location: str, files: Iterable[File], schema: pa.Schema) -> DataFrame:
-    # Spark takes a path for a pattern
+    # Spark interprets a path as a pattern
     folder = re.sub(r"([\[\]{}*?\\])", r"\\\1", uri_for("spark", location))
     return spark.read.schema(to_ddl(schema)).parquet(*(f"{folder}/{file.path}" for file in files))
 

@@ -20,7 +20,7 @@ OPEN_COST_BYTES = 1 << 20
 class RowGroups(NamedTuple):
     """What a split takes of a file: by default the whole file, otherwise some of its row groups.
 
-    The row groups of the file are dealt out to ``of`` splits; this is number ``number`` of them.
+    The row groups of the file are dealt to ``of`` splits; this is number ``number`` of them.
     """
 
     file: File

@@ -1,10 +1,10 @@
-"""Slices that are looked at without a query of Spark's: small ones by the driver, others by tasks.
+"""Slices that are read without a query of Spark's: small ones by the driver, others by tasks.
 
 A report asks a dozen small questions of five tables. Spark plans, compiles and starts each query, which takes
-longer than all of the work on a small slice, and a session must stand first. So a question is a function of
-Arrow batches (a :data:`~epsjoin.spark.tasks.arrow.Task`), which returns little, and :func:`scan_files` calls
-it where that is quicker. The answer must not depend on where: what such functions return is merged on the
-driver in a way to which the order and the cut of the batches do not matter.
+longer than all of the work on a small slice, and needs a session first. So a question is a function of Arrow
+batches (a :data:`~epsjoin.spark.tasks.arrow.Task`), which returns little, and :func:`scan_files` calls it
+wherever that is faster. The answer must not depend on where: the results are merged on the driver in a way
+that does not depend on the order and the size of the batches.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_HERE_BYTES = 256 << 20
 """Maximum number of bytes that the driver reads itself, which takes less time than to start tasks."""
 
 MAX_THREADS, IN_THREADS = 4, 8
-"""Where the rows are wide, the maximum number of splits that the driver reads at a time, and how many times
+"""If rows are wide: the maximum number of splits that the driver reads at a time, and how many times
 ``MAX_HERE_BYTES`` it then reads."""
 
 BATCH_BYTES, MAX_BATCH_ROWS = 2 << 20, 1 << 16
@@ -88,7 +88,7 @@ class StoredSlice:
     def filter(
         self, is_wanted: Callable[[pa.RecordBatch], NDArray[np.bool_]], names: Sequence[str]
     ) -> pa.Table:
-        """Read all rows of some columns and keep those that are wanted; in no order.
+        """Read all rows of some columns and keep those that are wanted, in no particular order.
 
         Parameters
         ----------
@@ -136,13 +136,13 @@ class StoredSlice:
         )
 
     def take_ids(self, ids: NDArray[np.int64], names: Sequence[str]) -> pa.Table:
-        """Take the rows with these ids, which the table may not have all; in no order."""
+        """Take the rows with these ids, some of which the table may lack, in no particular order."""
         wanted = np.unique(ids)
         return self.take(["id"], lambda batch: np.isin(batch["id"].to_numpy(), wanted), names)
 
 
 def in_table(batches: Sequence[pa.RecordBatch], columns: pa.Schema) -> pa.Table:
-    """The rows of all batches, which may be none, with these columns."""
+    """The rows of all batches, if any, with these columns."""
     return pa.Table.from_batches(batches).cast(columns) if batches else columns.empty_table()
 
 

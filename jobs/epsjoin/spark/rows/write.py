@@ -21,7 +21,7 @@ Count = Callable[[pa.RecordBatch], Mapping[str, float]]
 
 
 Alter = Callable[[Iterable[pa.RecordBatch], dict[str, float]], Iterable[pa.RecordBatch]]
-"""The function that makes what a task writes of its batches, and adds to its counters."""
+"""The function that turns a task's batches into what it writes, and adds to its counters."""
 
 
 class Written(NamedTuple):
@@ -30,7 +30,7 @@ class Written(NamedTuple):
     Parameters
     ----------
     files : new files of one table, which are not in its log yet.
-    counters : the tasks' counters, added up, and the most bytes of a process.
+    counters : the tasks' counters, added up, and the most memory of a process.
     """
 
     files: list[File]
@@ -50,7 +50,7 @@ class Written(NamedTuple):
 def write_table(
     into: Target, rows: Rows, session: SparkSession, check: Callable[[Written], None] = lambda _: None
 ) -> DataFrame:
-    """Let the tasks write the rows, put them in the place of a table's, and read the table.
+    """Let the tasks write the rows, replace those of a table by them, and read the table.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def write_files(
     ----------
     rows : rows with the target's columns (without ``run``).
     count : computes the counters of a batch; they are added up.
-    tell : makes the work of a task tell the report that it yields, see
+    tell : makes the work of a task send the report that it yields, see
         :meth:`epsjoin.spark.tasks.ended_tasks.EndedTasks.reporting`.
     alter : changes the batches before they are counted and written.
     """

@@ -1,1 +1,1 @@
-"""What makes the start of a job quick: workers, kernels and classes that are loaded before."""
+"""What makes jobs start quickly: workers, kernels and classes that are loaded in advance."""

@@ -29,10 +29,10 @@ STEPS = (
 
 
 def until_spark_hangs_up(worker: Callable[..., int]) -> Callable[..., int]:
-    """Make of pyspark's worker one that ends in silence when Spark has closed the connection.
+    """Wrap pyspark's worker so that it ends silently when Spark has closed the connection.
 
-    Spark does so when a job ends or fails while workers still write. The traceback would stand in the log of
-    a job that has succeeded, or below the sentence that says why one has failed.
+    Spark does so when a job ends or fails while workers still write. A traceback would stand in the log of a
+    job that has succeeded, or below the sentence that says why one has failed.
     """
 
     def quiet(*arguments: Any) -> int:
@@ -45,7 +45,7 @@ def until_spark_hangs_up(worker: Callable[..., int]) -> Callable[..., int]:
 
 
 def freeze_after_first_task(worker: Callable[..., int]) -> Callable[..., int]:
-    """Make of pyspark's worker one that exempts from collection what its first task has loaded.
+    """Wrap pyspark's worker so that what its first task has loaded is exempt from garbage collection.
 
     pyspark collects garbage after every task, and would look at all parts of the loaded kernels each time.
     """
@@ -66,7 +66,8 @@ def freeze_after_first_task(worker: Callable[..., int]) -> Callable[..., int]:
 def load_packages() -> None:
     """Import what tasks need: the steps, and what pyarrow imports for its first array; but not pandas.
 
-    And what numba imports when it loads the first kernel: 0.4 seconds of CPU in each worker that calls one.
+    This includes what numba imports when it loads the first kernel: 0.4 seconds of CPU in each worker that
+    calls one.
     """
     keep_pandas_out()
     pa.array(np.zeros(1))
@@ -76,7 +77,7 @@ def load_packages() -> None:
 
 
 if __name__ == "__main__":
-    if sys.flags.safe_path:  # what a person has beside a script is found, but in nothing's place
+    if sys.flags.safe_path:  # modules beside a person's script are found, but replace no others
         sys.path.append(str(Path.cwd()))
     load_packages()
     leave_cpu_seconds_to_workers()

@@ -1,4 +1,4 @@
-"""Run the steps once, one after the other, on a small data set of random points that nobody keeps.
+"""Run the steps once, one after the other, on a small, temporary data set of random points.
 
 ``bin/class-archive`` runs this, so that the JVM loads the classes that jobs need. It needs no data of the
 project.

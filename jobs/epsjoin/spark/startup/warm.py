@@ -100,13 +100,13 @@ def warm(folder: Path) -> int:
 
 
 def _lay_out_dense_rows() -> None:
-    """Lay out rows for a sweep as a part does whose rows lie densely, which takes kernels of its own."""
+    """Lay out rows for a sweep as for a part with dense rows, which takes kernels of its own."""
     points, mask = np.random.default_rng(0).random((N_POINTS, 3)), np.zeros(N_POINTS, np.int64)
     window_rows(points, points, np.arange(N_POINTS), mask, 0.3, simple_projection(points, SQUARES, 2))
 
 
 def _choose_of_many_rows() -> None:
-    """Choose coordinates as a part does that has many rows: it tries axes and, by Euclid, principal axes."""
+    """Choose coordinates as for a part with many rows, by trying axes and, with euclidean, principal axes."""
     choose_projection(np.random.default_rng(0).random((N_POINTS, 3)), 1 << 20, 0.3, SQUARES)
 
 
@@ -160,7 +160,7 @@ def copy_compiled(kept: Path, package: Path) -> int:
     The number of files.
     """
     python = f"py{sys.version_info.major}{sys.version_info.minor}"
-    # what an index names is there before it: another process may compile meanwhile
+    # files that an index names are copied before it: another process may compile meanwhile
     files = [file for kind in ("nbi", "*.nbc") for file in sorted(kept.rglob(f"*.{python}.{kind}"))]
     for file in files:
         place = package / "kernels" / file.parent.relative_to(kept) / "__pycache__"

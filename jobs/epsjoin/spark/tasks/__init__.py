@@ -1,1 +1,1 @@
-"""What tasks are given, run and report, and what they cost."""
+"""What tasks are given, what they run and report, and what they cost."""

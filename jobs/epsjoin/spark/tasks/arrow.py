@@ -24,7 +24,7 @@ class _NoPandas(MetaPathFinder):
     """Lets an import of pandas fail, as if it were not installed."""
 
     def find_spec(self, fullname: str, *_: object) -> None:
-        """Raise where pandas is asked for."""
+        """Raise an error for pandas."""
         if fullname == "pandas":
             raise ModuleNotFoundError(name=fullname)
 
@@ -32,9 +32,9 @@ class _NoPandas(MetaPathFinder):
 def keep_pandas_out() -> None:
     """Keep pyarrow from importing pandas in this process, which would cost some 0.4 seconds of CPU.
 
-    pyarrow looks for pandas once, when it makes its first array, to know frames and series from other
-    sequences; no setting spares it. For that moment pandas is hidden. Whoever asks for a frame later gets
-    one. A process that has loaded pandas already stays as it is.
+    pyarrow looks for pandas once, when it makes its first array, to tell frames and series from other
+    sequences; no setting prevents this. At that moment pandas is hidden; code that asks for a pandas frame
+    later gets one. A process that has loaded pandas already is left as it is.
     """
     if "pandas" not in sys.modules:
         hidden = _NoPandas()
@@ -46,9 +46,9 @@ def keep_pandas_out() -> None:
 
 
 def give_back_freed_memory() -> None:
-    """Let Arrow give back to the system what it frees from now on.
+    """Let Arrow return freed memory to the system from now on.
 
-    Its own allocator keeps that for itself, and the arrays of a part need the memory.
+    Its own allocator would keep it, and the arrays of a part need the memory.
     """
     pa.set_memory_pool(pa.system_memory_pool())
 

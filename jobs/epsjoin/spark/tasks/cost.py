@@ -1,7 +1,8 @@
 """What a job costs: the time of its phases on the driver and in its tasks, the CPU of all its processes.
 
-Tasks tell their costs by an accumulator of Spark's, which brings them from every machine, whatever rows the
-tasks return. What a failed task has spent comes with the next task of the same process, if there is one.
+Tasks report their costs by an accumulator of Spark's, which collects them from every machine, whatever rows
+the tasks return. What a failed task has spent is reported by the next task of the same process, if there is
+one.
 """
 
 from __future__ import annotations
@@ -59,11 +60,11 @@ class _OfTasks:
 
 
 _COUNTING: ContextVar[_OfTasks | None] = ContextVar("counting", default=None)
-"""Where the tasks of the job that runs tell their costs; the tasks of other callers tell none."""
+"""Where the tasks of the running job report their costs; tasks of other callers report none."""
 
 
 def counted(spark: SparkSession, work: Callable[[Any], Iterable[R]]) -> Callable[[Any], Iterator[R]]:
-    """Let a task tell what its work costs, if a job is counting; waiting for its rows is reading."""
+    """Let a task report what its work costs, if a job is counting; waiting for its rows counts as reading."""
     job = _COUNTING.get()
     told = None if job is None else job.accumulator(spark)
 
@@ -81,13 +82,13 @@ def counted(spark: SparkSession, work: Callable[[Any], Iterable[R]]) -> Callable
 
 
 _cpu_told = 0.0
-"""CPU seconds of this process, from its fork, of which a task has told."""
+"""CPU seconds of this process since its fork that tasks have reported."""
 _left: list[int] = []
-"""A pipe with the CPU seconds of the process that this one was forked from, for the first who reads it."""
+"""A pipe with the CPU seconds of the process that this one was forked from, for the first reader."""
 
 
 def leave_cpu_seconds_to_workers() -> None:
-    """Leave what this process has spent until now to the first worker forked from it that tells its costs."""
+    """Leave what this process has spent so far to the first worker forked from it that reports its costs."""
     read, write = os.pipe()
     os.set_blocking(read, False)
     os.write(write, repr(time.process_time()).encode())
@@ -105,7 +106,7 @@ def _new_cpu_seconds() -> float:
 
 
 class Meter:
-    """Measures a job, from the start of its process; in a session that stands already, from now.
+    """Measures a job, from the start of its process; in a session that is running already, from now on.
 
     On systems without ``/proc`` it begins now, too, and the CPU of the JVM is not known.
     """
@@ -149,7 +150,7 @@ class Meter:
 def _cpu() -> Seconds:
     """CPU seconds of the driver's Python and of its JVM, with their children that have ended."""
     times, jvm = os.times(), _jvm()
-    # of the process itself to the microsecond, where os.times counts the kernel's ticks
+    # to the microsecond for the process itself; os.times counts ticks of the kernel
     driver = time.process_time() + times.children_user + times.children_system
     return {"driver": driver} if jvm is None else {"driver": driver, "jvm": jvm.cpu}
 

@@ -29,7 +29,7 @@ class _Lists(AccumulatorParam[list[Report]]):
 class EndedTasks:
     """Reports of tasks that have ended, by an accumulator of Spark's.
 
-    Spark adds the report of a task once, however often the task was tried, when it has ended well.
+    When a task has ended well, Spark adds its report once, however often it was tried.
     """
 
     def __init__(self, spark: SparkSession) -> None:
@@ -39,7 +39,7 @@ class EndedTasks:
     def reporting(
         self, work: Callable[[Any], Iterable[pa.RecordBatch]]
     ) -> Callable[[Any], Iterator[pa.RecordBatch]]:
-        """Make the work of a task tell the reports that it yields."""
+        """Make the work of a task send the reports that it yields."""
         return _reporting(self._reports, work)
 
     def news(self) -> list[tuple[int, TaskReport]]:

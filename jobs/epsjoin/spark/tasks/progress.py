@@ -1,4 +1,4 @@
-"""Progress of the running tasks on stderr, where Spark's own bar would stand; a watch may end them."""
+"""Progress of the running tasks on stderr, instead of Spark's own bar; a watch may end them."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ SECONDS = 10.0
 LOOK_SECONDS = 0.2
 """Time between two looks of a watch."""
 _MAX_END_SECONDS = 10.0
-"""Time that tasks get to end when their job has failed; Spark gives a Python worker some 4 seconds."""
+"""Time that tasks have to end when their job has failed; Spark gives a Python worker some 4 seconds."""
 _SPARK_MAY_BE_GONE = suppress(Py4JError, OSError)
-"""The error that is on its way, of work or of a watch, says more than that nobody answers."""
+"""The error that is being raised, of work or of a watch, says more than that Spark does not answer."""
 
 
 class Watch(Protocol):
-    """Looks at what tasks have told while others run; it lives on a thread of its own."""
+    """Looks at what tasks have reported while others run, on a thread of its own."""
 
     def look(self) -> None:
-        """Look; an error that is raised ends the tasks, and is that of the call that waits for them."""
+        """Look; an error that it raises ends the tasks, and is raised by the call that waits for them."""
 
     def line(self, n_running: int) -> str | None:
         """Say how far the tasks are, of which ``n_running`` run; None: nothing is known yet."""
@@ -50,7 +50,7 @@ def watched(watch: Watch) -> Iterator[None]:
 
 @contextmanager
 def progress_shown(spark: SparkSession, seconds: float | None = None) -> Iterator[None]:
-    """Print, every ``seconds``, how far the running tasks are, or that none can begin.
+    """Print, every ``seconds``, how far the running tasks are, or that none can start.
 
     Within :func:`watched` the watch says how far they are, and looks every ``LOOK_SECONDS``. If it raises,
     the tasks are cancelled, and its error is raised here. After any error the tasks have ended, so that they
@@ -75,7 +75,7 @@ class _Watcher(threading.Thread):
 
     @contextmanager
     def tagged(self) -> Iterator[None]:
-        """Tag the jobs that this thread starts, so that they can be cancelled and no others."""
+        """Tag the jobs that this thread starts, so that these, and no others, can be cancelled."""
         context = self._spark.sparkContext
         context.addJobTag(self._tag)
         try:
@@ -135,7 +135,7 @@ class _Watcher(threading.Thread):
 
 
 def _end_tasks(context: SparkContext, tag: str) -> None:
-    """End what runs, and wait for it: a job ends before those of its tasks that Spark has told to end."""
+    """Cancel what runs, and wait: a job ends before those of its tasks that Spark has told to end."""
     context.cancelJobsWithTag(tag)
     until = time.monotonic() + _MAX_END_SECONDS
     while time.monotonic() < until and _has_tasks(context, tag):
@@ -148,7 +148,7 @@ def _has_tasks(context: SparkContext, tag: str) -> bool:
         job = tracker.getJobInfo(number)
         if job is None:
             continue
-        if job.status == "RUNNING":  # all of its tasks are known when its end is
+        if job.status == "RUNNING":  # all of its tasks are known once its end is
             return True
         stages = map(tracker.getStageInfo, job.stageIds)
         if any(stage.numActiveTasks for stage in stages if stage is not None):

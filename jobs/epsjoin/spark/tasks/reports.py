@@ -27,7 +27,7 @@ class TaskReport:
     Counters that end in ``seconds`` are wall-clock times of phases. ``largest_worker_bytes`` is the peak
     memory of the task's process, ``largest_driver_bytes`` that of the driver where it does the work itself.
     All other counters depend on the data alone. The names of its files begin with ``number``, by default that
-    of the task, so that their order is that of these numbers.
+    of the task, which gives the files their order.
     """
 
     files: list[File] = field(default_factory=list)
@@ -78,9 +78,9 @@ class TaskReport:
 
 
 def peak_bytes() -> int:
-    """The most memory that this process has held until now, without what the process that started it held."""
+    """The most memory that this process has held so far, without that of the process that started it."""
     if sys.platform == "linux":
-        # getrusage begins with the peak of the process that has started this one
+        # getrusage begins with the peak of the process that started this one
         status = Path("/proc/self/status").read_text(encoding="ascii")
         return int(status.partition("VmHWM:")[2].split()[0]) << 10
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -94,7 +94,7 @@ def task_number() -> int:
 
 
 def add_counters(reports: Iterable[TaskReport]) -> dict[str, float]:
-    """Add up the tasks' counters; of those that begin with ``largest_``, take the maximum."""
+    """Add up the tasks' counters; for those that begin with ``largest_``, take the maximum."""
     total: dict[str, float] = {}
     for report in reports:
         for name, value in report.counters.items():

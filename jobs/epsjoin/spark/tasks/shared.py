@@ -1,6 +1,6 @@
 """Arrays that the driver gives to all tasks as files, which the tasks map: the JVM's heap never holds them.
 
-Large results of tasks come back the same way, where the tasks run on the driver's machine.
+Large results of tasks come back in the same way if the tasks run on the driver's machine.
 
 A broadcast goes through the heap of the driver's JVM, and each Python worker then has a copy of its own. A
 file is written once and mapped: the workers of a machine share its pages, and read only those they touch.
@@ -51,11 +51,11 @@ class Shared:
         return self._mapped[name]
 
     def __reduce__(self) -> tuple[type[Shared], tuple[Mapping[str, str], bool]]:
-        """Leave the mapped arrays behind: pickled, they would travel whole."""
+        """Leave the mapped arrays out, since a pickle would hold them whole."""
         return Shared, (self.files, self.is_shipped)
 
     def remove(self) -> None:
-        """Delete the files, for arrays that no task will ask for again; what is mapped stays readable.
+        """Delete the files of arrays that no task will ask for again; what is mapped stays readable.
 
         Files that were shipped stay until the session ends, since every new executor asks for all of them.
         """
@@ -79,7 +79,8 @@ def share(spark: SparkSession, **arrays: Array) -> Shared:
     Raises
     ------
     EpsjoinError
-        The disk has too little room, which is known before anything is written; or a file cannot be written.
+        The disk has too little room, which is checked before anything is written; or a file cannot be
+        written.
     """
     folder = check_files(sum(array.nbytes for array in arrays.values()))
     shared = Shared({name: f"{name}-{uuid.uuid4().hex}.npy" for name in arrays}, not has_one_machine(spark))
@@ -100,7 +101,7 @@ _REMEDY = "make room there, or set SPARK_LOCAL_DIRS (spark.local.dir) to a folde
 
 
 def check_files(n_bytes: int) -> Path:
-    """Refuse files of more bytes than are free where files of the session lie, before any is written.
+    """Refuse files of more bytes than are free in the folder of the session's files, before any is written.
 
     Returns
     -------
@@ -127,17 +128,17 @@ def has_one_machine(spark: SparkSession) -> bool:
 
 
 MIN_FILE_BYTES = 1 << 20
-"""Minimum number of bytes of a task's first batch that make it give its batches by a file."""
+"""Minimum number of bytes of a task's first batch with which it returns its batches in a file."""
 _BY_FILE = b"file:"
-"""What the message of a task begins with that gives its batches by a file; a stream begins otherwise."""
+"""Beginning of the message of a task that returns its batches in a file; streams begin differently."""
 
 
 @contextmanager
 def given_files(spark: SparkSession) -> Iterator[str | None]:
-    """Yield how the names begin of the files in which tasks :func:`give` rows; delete what is left of them.
+    """Yield the beginning of the names of the files in which tasks :func:`give` rows; delete what is left.
 
-    Files are left by tasks that did well where another one failed, and by tasks that were tried again.
-    ``None``: the driver is on another machine, so nothing goes by a file.
+    Files are left by tasks that succeeded while another one failed, and by tasks that were tried again.
+    ``None``: the driver is on another machine, so tasks do not use files.
     """
     if not has_one_machine(spark):
         yield None
@@ -151,11 +152,11 @@ def given_files(spark: SparkSession) -> Iterator[str | None]:
 
 
 def give(batches: Iterable[pa.RecordBatch], by_file: str | None) -> Iterator[bytes]:
-    """Give the driver all batches of a task, of one schema: as one compressed stream, or the name of a file.
+    """Give the driver all batches of a task, of one schema, as a compressed stream or as the name of a file.
 
     Parameters
     ----------
-    by_file : what the name of a file begins with, from :func:`given_files`; ``None``: nothing goes by a file.
+    by_file : beginning of the file's name, from :func:`given_files`; ``None``: no file is used.
     """
     following = iter(batches)
     for first in following:
@@ -175,7 +176,7 @@ def give(batches: Iterable[pa.RecordBatch], by_file: str | None) -> Iterator[byt
 
 
 def take(given: bytes) -> list[pa.RecordBatch]:
-    """The batches that a task gave; those of a file are mapped, and the file has no name any more."""
+    """The batches that a task gave; those in a file are mapped, and the file's name is removed."""
     if not given.startswith(_BY_FILE):
         return list(from_ipc(given))
     file = Path(given.removeprefix(_BY_FILE).decode())

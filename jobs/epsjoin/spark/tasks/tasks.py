@@ -23,14 +23,13 @@ def run_tasks(
     """Run one task per item, and collect the batches that ``work(item)`` yields, in the order of the items.
 
     Items are small (a part and its files), and ``work`` reads its files itself. The batches of a task, of one
-    schema, travel to the driver as one Arrow IPC stream, so no row passes through the JVM; on one machine
-    many rows go by a file that the driver maps, so that the JVM's heap need not hold them.
+    schema, travel to the driver as one Arrow IPC stream, so no row passes through the JVM; on one machine,
+    many rows are left in a file that the driver maps, so that the JVM's heap need not hold them.
 
     Notes
     -----
     This runs on an RDD, not as a query like :func:`lazy_tasks`, since a query takes longer to plan, to start
-    and to bring back: 0.37 instead of 0.19 s where each of 8 tasks gives 2 MB
-    (``docs/benchmarks/scaling.md``).
+    and to return: 0.37 instead of 0.19 s if each of 8 tasks returns 2 MB (``docs/benchmarks/scaling.md``).
     """
     with given_files(spark) as by_file:
 
@@ -70,7 +69,8 @@ def _environment_of_queries(spark: SparkSession) -> Iterator[None]:
 
     Spark reuses a Python worker only for functions with the same environment, and that of queries has
     variables that the one of RDDs lacks. Without this, RDDs would start a second set of workers, which would
-    load the package and the kernels again. It gets another dictionary: other threads may read its own.
+    load the package and the kernels again. It gets a new dictionary, since other threads may read the old
+    one.
     """
     context = spark.sparkContext
     before = context.environment
