@@ -23,7 +23,7 @@ _OF_FILES = ("physicalName", "decimals", "format", "item")
 """How a source's column is read from its files, where the contract says so."""
 
 _DEFAULTS: Mapping[str, object] = {"delimiter": json.dumps(COMMA)}
-"""What is fixed where a shape does not say so."""
+"""What holds where a shape does not name it."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """What a contract expects of a table: sentences, each with the number that must be measured.
 
-All but the rules are about columns, and their number is that of what breaks them: columns or rows. The number
+All but the rules are about columns, and their number counts the columns or rows that break them. The number
 of a rule is what its query returns.
 """
 

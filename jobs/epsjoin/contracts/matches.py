@@ -61,8 +61,9 @@ class Criterion:
     Parameters
     ----------
     name : its name; its distance is the column ``d_<name>`` of ``matches``.
-    columns, with_columns : columns of this data set and of the other one. Of a difference, their sum is
-        compared: a day and a time of day are in two columns often. With ``haversine``: latitude, longitude.
+    columns, with_columns : columns of this data set and of the other one. For a difference, sums of columns
+        are compared: a day and a time of day are often in two columns. With ``haversine``: latitude,
+        longitude.
     metric : ``haversine``; empty: the absolute difference.
     eps : largest distance of two records that may match.
     unit : unit of distances; of dates and times, and of numbers that are seconds since 1970, ``s``.
@@ -88,7 +89,7 @@ class Order:
     Parameters
     ----------
     by : name of the criterion that is their time.
-    late : a record arrives so long after its time at most, in seconds.
+    late : a record arrives at most this long after its time, in seconds.
     """
 
     by: str

@@ -137,7 +137,7 @@ def _parse(text: str, checked: bool) -> dict[str, Any]:
 
 
 def _load(text: str) -> object:
-    """What YAML says; a key that stands twice is refused, of which YAML's loaders take the last."""
+    """What YAML says; a key that stands twice is refused: YAML's loaders would take the last."""
     loader = _LOADER(text)
     node = None
     try:
@@ -201,7 +201,7 @@ def _check(body: object) -> None:
         return
     column = _column_at(fault.absolute_path, body)
     where = f"column {column['name']}: " if "name" in column else ""
-    if where and "logicalType" not in column:  # to the schema it is of every type, and lacks what each needs
+    if where and "logicalType" not in column:  # the schema would say what it lacks for each type
         raise ContractError(f"{where}it has no logicalType{_ask(column, ['logicalType'])}")
     what = fault.message
     if fault.validator == "type" and isinstance(fault.validator_value, str):
@@ -219,7 +219,7 @@ def _check(body: object) -> None:
 
 
 def _ask(given: Iterable[str], known: Iterable[str]) -> str:
-    """Ask whether a name that is known was meant, where one differs in letters or nearly so."""
+    """Ask whether a known name was meant, where a given one is nearly the same."""
     by_letters = {name.lower(): name for name in known}
     for name in given:
         near = get_close_matches(str(name).lower(), by_letters, n=1, cutoff=0.85)
@@ -250,7 +250,7 @@ def _column_at(path: Iterable[str | int], body: Any) -> dict[str, Any]:
 
 @cache
 def _validator() -> jsonschema.Draft201909Validator:
-    import jsonschema  # a tenth of a second of CPU, which who checks nothing is spared
+    import jsonschema  # a tenth of a second of CPU, which is spared where nothing is checked
 
     text = importlib.resources.files("open_data_contract_standard").joinpath("schema.json").read_text("utf-8")
     return jsonschema.Draft201909Validator(json.loads(text))

@@ -60,11 +60,11 @@ def to_datafusion(query: str, types: Mapping[str, Mapping[str, str]]) -> str | N
 
 
 def rows_held(query: str, rows: Mapping[str, float]) -> float:
-    """Of how many rows an engine has to remember something until a query is answered, at most.
+    """The largest number of rows of which an engine has to remember something to answer a query.
 
-    A query that only filters and counts the rows of a table reads through them, also beside another table,
-    whose rows are in memory then; all others group or look up rows of every table that they name. One that
-    cannot be parsed is taken to need infinitely many.
+    A query that only filters and counts the rows of a table reads through them, even if it names another
+    table, whose rows are in memory then; all others group or look up rows of every table that they name. A
+    query that cannot be parsed is taken to need infinitely many.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def _looks_up(node: exp.Expr) -> bool:
 
 @cache
 def _translate(query: str, types: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -> str | None:
-    """As :func:`to_datafusion`, of what can be kept."""
+    """As :func:`to_datafusion`, with arguments that a cache can hold."""
     known: dict[str, object] = {
         table: {name: _SQL_TYPES.get(kind, kind) for name, kind in of} for table, of in types
     }

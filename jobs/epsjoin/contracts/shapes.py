@@ -66,7 +66,7 @@ def is_shape(value: object) -> bool:
 
 
 def read_shapes(contracts: Path, known: Mapping[str, Shape]) -> Read:
-    """Read all contracts in a folder, those that are not valid for their sentences.
+    """Read all contracts in a folder; of those that are not valid, say why.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ def _shape_of_source(contracts: Path, name: str) -> Shape:
     roles |= {source.tree: "tree"}
     roles |= {source.latitude: "latitude", source.longitude: "longitude"}
     fixed = ("key", "coordinates", "metric", "unit", "interval", "format")
-    # a point has every coordinate; to who delivers the files, an optional one may be missing
+    # a point has every coordinate; in the files that are delivered, an optional one may be missing
     columns = [replace(c, required=c.required and c.name not in source.optional) for c in source.columns]
     where = Rule("where", source.where, 0.0, "error")
     guard = {check: _plain(limit) for check, limit in source.guard.items() if limit != GUARD[check]}

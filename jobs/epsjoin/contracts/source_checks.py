@@ -105,7 +105,7 @@ def _check_path(path: str, refuse: Refuse) -> None:
 
 
 def _check_delimiter(source: SourceContract, refuse: Refuse) -> None:
-    """Refuse a delimiter that is none of those that can be, or that the files have no place for."""
+    """Refuse a delimiter that is not among those allowed, or is given for files other than CSV."""
     if source.delimiter not in DELIMITERS:
         known = ", ".join(map(json.dumps, DELIMITERS))
         refuse(f"delimiter must be one of {known}, in double quotes, not {source.delimiter!r}")

@@ -28,7 +28,8 @@ def add_lake(
     Parameters
     ----------
     has_run : whether the command is about one run.
-    instead_of_files : whether a lake is one of two things to name, so that all but the contracts may lack.
+    instead_of_files : whether files may be named instead of a lake, so that all arguments but the contracts
+        are optional.
     """
     is_needed, beside = not instead_of_files, "with --lake: " if instead_of_files else ""
     text = (
@@ -61,7 +62,7 @@ def parse_run(text: object, argument: str = "--run") -> str:
 
 
 def open_stored(arguments: argparse.Namespace) -> Lake:
-    """Return the lake that the parsed arguments name, for who only reads it; see :func:`open_lake`.
+    """Return the lake that the parsed arguments name, only to read it; see :func:`open_lake`.
 
     Raises
     ------
@@ -93,7 +94,7 @@ def open_lake(arguments: argparse.Namespace) -> Lake:
 
 
 def check_writable(lake: Lake) -> None:
-    """Check that tables can be written to a lake on this machine; any other lake says so by a write alone.
+    """Check that tables can be written to a lake on this machine; for others only a write can tell.
 
     Raises
     ------
@@ -101,8 +102,8 @@ def check_writable(lake: Lake) -> None:
         The folder of the data set, or the nearest one above it that is there, is a file; or this user may not
         write in the folder of the data set.
     EpsjoinError
-        There is none, and this user may not write in the nearest one above it; or a link leads to what is not
-        there.
+        The folder of the data set is not there, and this user may not write in the nearest one above it; or a
+        link leads to what is not there.
     """
     if not lake.uri.startswith("file:"):
         return

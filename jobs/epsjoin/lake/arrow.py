@@ -35,7 +35,7 @@ def to_matrix(column: pa.Array | pa.ChunkedArray, dimensions: int) -> NDArray[np
 
 
 def to_coordinates(column: pa.Array, dimensions: int) -> NDArray[np.float64] | NDArray[np.float32]:
-    """As :func:`to_matrix`, of a column that is not empty; rows of ``4 * dimensions`` bytes are float32."""
+    """As :func:`to_matrix`, for a column that is not empty; rows of ``4 * dimensions`` bytes are float32."""
     if len(column[0].as_buffer()) == 4 * dimensions:
         data = _bytes_of(column, 4 * dimensions, f"{dimensions} float32 values")
         return data.view("<f4").reshape(-1, dimensions)
@@ -96,7 +96,7 @@ def with_nulls(values: NDArray[np.float64]) -> pa.Array:
 
 
 def retype(rows: pa.Table | pa.RecordBatch, columns: pa.Schema) -> pa.Table | pa.RecordBatch:
-    """Rows of an earlier run in today's types; a value that is none of its column's type becomes null."""
+    """Rows of an earlier run in today's types; a value that its column's type cannot hold becomes null."""
     for place, column in enumerate(columns):
         if rows.schema.field(place).type != column.type:
             rows = rows.set_column(place, column.name, _cast(rows.column(place), column.type))
@@ -108,7 +108,7 @@ def _cast(values: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array | p
         return values.cast(kind)
     except pa.ArrowNotImplementedError:
         return pa.nulls(len(values), kind)
-    except pa.ArrowInvalid:  # some values are none of the type
+    except pa.ArrowInvalid:  # the type cannot hold some values
         distinct = values.unique()
         cast = pa.array([_cast_value(value, kind) for value in distinct], kind)
         return cast.take(pc.index_in(values, distinct))

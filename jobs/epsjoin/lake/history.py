@@ -1,6 +1,6 @@
 """Ranges of runs as a view of the slices: since when a record holds, and until when.
 
-A run's slices are stored whole, and stay so: what is asked is made when it is asked. The ranges follow from
+A run's slices are stored whole, and stay so: ranges are made when somebody asks for them. They follow from
 the slices that are in the lake, whatever the order in which they came.
 """
 
@@ -85,7 +85,7 @@ def open_view(lake: Lake, table: str) -> View:
 
 
 def read_ranges(lake: Lake, view: View, of: int | None = None) -> Iterator[pa.Table]:
-    """Read the maximal ranges, in tables of those that end at a run; the last one has those that still hold.
+    """Read the maximal ranges: a table of those that end at each run, at last one of those that still hold.
 
     Values are the same if they are equal, or both null, or both NaN.
 

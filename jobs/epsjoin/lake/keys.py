@@ -1,8 +1,8 @@
-"""Rules about keys, answered by NumPy: how often they come in one table, and whether they do in another.
+"""Rules about keys, answered by NumPy: how often they occur in one table, whether they do in another.
 
 An engine builds a hash table for such a question. Where keys are whole numbers, one sort or one table of
 flags is a fraction of that work and of that memory, and large tables are read through batch by batch. Other
-questions, and other spellings of these, are the engine's.
+questions, and other spellings of these, are left to the engine.
 """
 
 from __future__ import annotations
@@ -234,8 +234,8 @@ def measure_numbering(numbers: KeyColumns) -> int:
 
     Returns
     -------
-    The largest, plus n, minus twice how many different numbers there are: of numbers from 1 on, neither the
-        largest nor n is below that, so it is 0 only where they are 1 to n.
+    The largest number, plus n, minus twice the number of distinct ones. With numbers from 1 on, neither the
+    largest nor n is below the number of distinct ones, so the result is 0 only where they are 1 to n.
 
     Raises
     ------
@@ -326,7 +326,7 @@ class _Places(NamedTuple):
 
 
 def _is_among(keys: KeyColumns, places: _Places) -> NDArray[np.bool_]:
-    """Whether the number of each place is in a column; one more flag, which is false."""
+    """For each place, whether its number is in a column; one more flag at the end is false."""
     flags = np.zeros(places.n + 1, np.bool_)
     for (key,) in keys.batches():
         flags[places.of(key)] = True

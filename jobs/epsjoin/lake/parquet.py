@@ -22,8 +22,8 @@ _MAX_FOOTERS_AT_ONCE = 16
 """Maximum number of footers that are read at a time, mostly waiting for the storage."""
 
 MAX_AT_ONCE_BYTES = 16 << 20
-"""Maximum size of the columns of a row group that are read at once. Memory of larger pieces goes back to the
-system with each, which makes its pages anew for the next."""
+"""Maximum size of the columns of a row group that are read at once. The memory of a larger piece goes back to
+the system, which prepares new pages for the next."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class File:
     rows : number of rows.
     partition : values of the partition columns, by name.
     point_bytes : bytes of a value of the column ``point``, where all have as many; 0 where it is not known.
-    chain : that of the data set, which decides what job writes the table.
+    chain : that of the data set, which decides which job writes the table.
     """
 
     table: str
@@ -236,7 +236,7 @@ def check_footers(location: str, files: Sequence[File], columns: pa.Schema) -> N
 
 
 class _OtherColumnsError(Exception):
-    """A file lacks a column: another contract has written it, or a bit of its footer is another one."""
+    """A file lacks a column: it was written by another contract, or a bit of its footer is wrong."""
 
 
 @contextmanager
@@ -245,8 +245,8 @@ def _open_checked(
 ) -> Iterator[pq.ParquetFile]:
     """Open a file whose footer must fit the log and the columns; errors of reading it become TableErrors.
 
-    Pages have checksums, footers have none. A bit of a footer may leave a file that can be read, with other
-    names or types of columns, or with fewer rows.
+    Pages have checksums, footers have none. With one wrong bit in its footer, a file may still be readable,
+    but with other names or types of columns, or with fewer rows.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ def _rows_of_groups(parquet: pq.ParquetFile) -> list[int]:
 
 @contextmanager
 def _translate_read_errors(location: str, file: File) -> Iterator[None]:
-    """Turn any error while a file is read into a TableError: of broken bytes pyarrow raises many kinds."""
+    """Turn any error while a file is read into a TableError: for broken bytes pyarrow raises many kinds."""
     try:
         yield
     except TableError:

@@ -23,7 +23,7 @@ def probe(lake: str) -> str:
     ArgumentError
         The lake is named by a relative path.
     Exception
-        Whatever pyarrow or deltalake say when they are not let.
+        Whatever pyarrow or deltalake raise when they are refused.
     """
     uri = parse_lake_uri(lake).rstrip("/")
     location = f"{uri}/probe-{uuid.uuid4().hex}"

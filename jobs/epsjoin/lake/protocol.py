@@ -15,14 +15,14 @@ from epsjoin.errors import UnfitTableError
 from epsjoin.pipeline import TABLES, run_again
 
 HONOURED = frozenset({"timestampNtz", "vacuumProtocolCheck"})
-"""Reader features that change nothing for who reads whole files: a type of columns, and a duty of VACUUM."""
+"""Reader features that change nothing for readers of whole files: a type of columns, and a duty of VACUUM."""
 
 
 HONOURED_BY_WRITERS = frozenset(
     {"appendOnly", "changeDataFeed", "checkConstraints", "generatedColumns", "invariants"}
 )
-"""Writer features of tables outside of a lake that ask for nothing where no column or property uses them. Who
-replaces all files needs no files of changes."""
+"""Writer features of tables outside of a lake that ask for nothing where no column or property uses them. A
+writer that replaces all files needs no files of changes."""
 
 CHECK = "delta.constraints."
 """Prefix of the table properties that hold CHECK constraints."""
@@ -93,7 +93,7 @@ def refuse_append_only(log: DeltaTable, table: str, chain: str) -> None:
 
     Parameters
     ----------
-    chain : that of the data set, which decides what job writes the table.
+    chain : that of the data set, which decides which job writes the table.
 
     Raises
     ------

@@ -72,7 +72,7 @@ class Questions:
         return None if value is None else float(value)
 
     def hold(self, queries: Iterable[str], columns: Mapping[str, Collection[str]]) -> None:
-        """Read into memory what the queries to come name of tables of which several name the same column.
+        """Read into memory what the queries to come need of tables where several name the same column.
 
         Parameters
         ----------
@@ -82,7 +82,7 @@ class Questions:
 
         Notes
         -----
-        8 bytes for a number, 16 for a text, and its own bytes if it has more than 12.
+        This takes 8 bytes for a number, 16 for a text, plus the text's own bytes if it has more than 12.
         """
         named = [set(_NAME.findall(query)) for query in queries]
         for table, all_columns in columns.items():

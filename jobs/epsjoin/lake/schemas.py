@@ -37,5 +37,5 @@ def quoted(name: str) -> str:
 
 
 def unquoted(name: str) -> str:
-    """Undo :func:`quoted`, of each part of a name of fields."""
+    """Undo :func:`quoted`, in each part of a nested field's name."""
     return re.sub(r"`((?:[^`]|``)*)`", lambda part: part[1].replace("``", "`"), name)

@@ -75,8 +75,8 @@ _looks: dict[str, tuple[LogFiles, _Look]] = {}
 def as_now(lake: Lake) -> Lake:
     """The lake whose logs are read once: each table is as it was when it was first looked at.
 
-    Who asks for the slices of many runs would otherwise read each log once for every run. Commits look at the
-    logs themselves.
+    Whoever asks for the slices of many runs would otherwise read each log once for every run. Commits look at
+    the logs themselves.
     """
     return replace(lake, logs={})
 
@@ -267,7 +267,7 @@ def read_as_now(lake: Lake, where: Slice, columns: Sequence[str]) -> pa.Table:
 def read_runs(lake: Lake, table: str, runs: Sequence[str], columns: Sequence[str]) -> pa.Table:
     """Read some columns of several runs' slices; a run that has none adds no row.
 
-    Whether the slices belong to others is not asked: see :func:`files_of`.
+    Whether the slices belong to other tables is not checked: see :func:`files_of`.
     """
     by_run, schema = _look(lake, table).by_run, lake.schema(table)
     rows = [as_read(pa.schema([schema.field(name) for name in columns])).empty_table()]

@@ -56,7 +56,7 @@ class Target:
     fingerprint : what the names of the files begin with.
     constraints : the conditions that every row must satisfy.
     compression : the codec of the files' pages.
-    chain : that of the data set, which decides what job writes the table.
+    chain : that of the data set, which decides which job writes the table.
     writer : random word in the names of all its files, which tells them from those of other runs.
     """
 
@@ -308,13 +308,13 @@ def delete_files(into: Target, paths: Iterable[str]) -> None:
 def deleted_on_error(*targets: Target, committed: Collection[str] = ()) -> Iterator[None]:
     """Delete what was written for these targets, if there is an error or an interrupt within.
 
-    The files are found by their names, so that those go, too, of which no task could tell: one that was ended
-    while it wrote, or that failed and was tried again.
+    The files are found by their names, so that even those are deleted that no task could report, because it
+    was ended while it wrote, or failed and was tried again.
 
     Parameters
     ----------
     targets : where tasks, or the driver, write within.
-    committed : paths of files that stay, to which whoever commits within adds those of its commit before.
+    committed : paths of files that stay; whoever commits within adds its own before the commit.
     """
     try:
         yield

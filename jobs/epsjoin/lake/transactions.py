@@ -164,7 +164,8 @@ def replace_slices(
         except CommitFailedError as error:
             refusal = error
         log = DeltaTable(log.table_uri)
-        # to Delta, who replaces a slice has read the whole table: it refuses what another slice's job removed
+        # to Delta, a job that replaces a slice has read the whole table: it is refused if another slice's job
+        # removed files
         if state_of_slices(log, replaced) != begun:
             break
         if log.version() == version:
@@ -210,8 +211,8 @@ def transaction_of(partition: Mapping[str, str]) -> str:
 def rows_committed(log: DeltaTable, partition: Mapping[str, str]) -> int | None:
     """Return the number of rows that the last commit of a job gave to a slice.
 
-    None where the log does not say: earlier versions of this package did not write it, nor does it stand for
-    a part of what a job replaces as a whole.
+    None where the log does not say: earlier versions of this package did not write it, and a part of what a
+    job replaces as a whole has no number.
     """
     return log.transaction_version(transaction_of(partition))
 

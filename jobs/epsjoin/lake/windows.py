@@ -12,7 +12,7 @@ from epsjoin.lake.lake import Lake
 def intervals_of_window(interval: str, run: str, n: int) -> list[str]:
     """The first days of the last n intervals until that of a run, the earliest first; not all have a run.
 
-    They end at the first year.
+    Fewer where they would begin before the year 1.
     """
     days = [date.fromisoformat(run)]
     while len(days) < n and days[-1].year > 1:

@@ -217,8 +217,8 @@ def open_batches(
     ----------
     stream, name, source, may_be_empty : see :func:`epsjoin.source.records.open_records`.
     aside : places of records in the file, rising, that are to be set aside; ``None``: all.
-    section : says that the stream is a section of a file, see :mod:`epsjoin.source.sections`. What makes one
-        task read the whole file, which may be good, is a ``DataRefusedError`` then, too.
+    section : says that the stream is a section of a file, see :mod:`epsjoin.source.sections`. Whatever
+        requires that one task reads the whole file, which may be good, is a ``DataRefusedError`` then, too.
     """
     columns = FoundColumns(name)
     blocks: Iterator[Block | Iterator[UntypedRecord]]

@@ -20,17 +20,17 @@ from epsjoin.source.csv_ import Line, decode_lines
 _LF = ord("\n")
 
 BLOCK = 4 << 20
-"""Number of bytes at which a block is complete; those of a longer line are more."""
+"""Number of bytes at which a block is complete; a block with a longer line has more."""
 
 
 @dataclass(frozen=True)
 class OpenSection:
-    """What whoever reads a section of a file must know beside its bytes.
+    """What a reader of a section of a file must know besides its bytes.
 
     Parameters
     ----------
     line : number of its first line; 1 if the file begins with it.
-    head : the file from its begin, where the header is; not read if the section has it.
+    head : the file from its beginning, where the header is; not read if the section has it.
     """
 
     line: int
@@ -193,7 +193,7 @@ class _Rest(io.RawIOBase):
         self._held.insert(0, data)
 
     def skip(self, mark: bytes) -> None:
-        """Leave out these bytes where the file goes on with them."""
+        """Skip these bytes if the file goes on with them."""
         self._fill(len(mark), b"")
         held = b"".join(self._held)
         self._held = [held.removeprefix(mark)]
@@ -205,7 +205,7 @@ class _Rest(io.RawIOBase):
     def readinto(self, buffer: Any) -> int:
         """Fill the buffer with what is held, then from the file; then raise the fault, if there is one.
 
-        Who has begun to read by this goes on by this, to the file's end.
+        Whoever has begun to read with this must go on with it, to the file's end.
         """
         while not self._begun and (self._held or self._may_have_more()):
             self._begun = memoryview(self._held.pop(0) if self._held else self._read())

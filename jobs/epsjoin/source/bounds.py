@@ -78,7 +78,7 @@ def open_lines(stream: IO[bytes], name: str) -> IO[bytes]:
 
 
 def open_pieces(stream: IO[bytes], name: str) -> PieceStream:
-    """As :func:`open_lines`, for who takes pieces of the file as they come, which costs a copy less."""
+    """As :func:`open_lines`, for callers that take pieces of the file as they come: one copy less."""
     stored = stream if isinstance(stream, CountedStream) else CountedStream(stream)
     if not name.endswith(".gz"):
         return PieceStream(stored, name)

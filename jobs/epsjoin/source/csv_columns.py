@@ -51,7 +51,7 @@ def read_csv_blocks(
 ) -> Iterator[Block | Iterator[UntypedRecord]]:
     """Yield a CSV file as blocks, and as records by the definition where there is no block.
 
-    There is none where it is not plain where a record ends, that is where a quote stands elsewhere than at an
+    There is no block where the end of a record is in doubt, that is where a quote stands elsewhere than at an
     end of a field, and where there are bytes that no CSV file should have.
 
     Parameters
@@ -295,7 +295,7 @@ class _Typing:
         return pa.table(arrays, schema=typed_schema(self._source)).combine_chunks()
 
     def _agrees(self, column: Column, values: pa.ChunkedArray, layout: _Layout) -> bool:
-        """Whether pyarrow took no text for a value that the definition takes for none or for another."""
+        """Whether each text that pyarrow took for a value is the same value to the definition."""
         if column.type == "boolean":
             return not any(text.lower() in ("true", "false") for text in self._missing)
         if column.type not in ("integer", "number"):

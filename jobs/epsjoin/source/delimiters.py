@@ -31,8 +31,8 @@ class Header(NamedTuple):
 
         Parameters
         ----------
-        missing : names of columns that were not found, of which there must be one by the other delimiter;
-            if none is given, there must be two columns by it.
+        missing : names of columns that were not found, at least one of which the other delimiter must yield;
+            if none is given, it must yield two columns.
         """
         if self.text.lower().startswith("sep="):
             return "; its first line is for spreadsheets alone: delete it"
@@ -56,7 +56,7 @@ class Header(NamedTuple):
 
 
 def check_delimiter(delimiter: str | None) -> None:
-    """Refuse a delimiter that a caller of the library gave, if no file has it.
+    """Refuse a delimiter that a caller of the library gave, if it is not among those allowed.
 
     Raises
     ------

@@ -26,9 +26,9 @@ _ANY = SourceContract("", "", "csv", (), ())
 def choose_delimiter(file: Path, format_: str, given: str | None = None) -> str:
     """The delimiter of a file: the one that a person gave, else one that is certain, else the comma.
 
-    Certain is a delimiter by which the header has two fields at least and each of the first records as many,
-    where no other one, the comma among them, splits the header and any of the records into as many. Of a file
-    without a record the header alone must be split by one only.
+    A delimiter is certain if it splits the header into at least two fields and each of the first records into
+    as many, and no other one, the comma included, splits the header and any of the records into equally many
+    fields. In a file without records, only one delimiter may split the header.
 
     Parameters
     ----------

@@ -71,7 +71,8 @@ def read_parts(
     leaves = list_leaves(footer, schema, wanted)
     decoded = parquet_bytes(footer, schema, leaves)
     check_expansion(name, size, decoded)
-    # a text that is stored once may stand in every row: it is decoded when its rows' lengths are known
+    # a text that is stored once may stand in every row, so it is decoded only when the rows' lengths are
+    # known
     texts = [leaf for leaf in map(footer.schema.column, leaves) if _is_text(leaf)]
     has_json = any(leaf.logical_type.type == "JSON" for leaf in texts)  # only as texts can these be coded
     row = 0
@@ -184,7 +185,7 @@ def _column_in_microseconds(column: pa.Array) -> pa.Array:
     else:
         return column
     counts = column.view(pa.int64()).fill_null(0).to_numpy()
-    # the least count stands for no time, which pandas calls NaT, and is none in microseconds, either
+    # the least count stands for no time, which pandas calls NaT; in microseconds it is no time, either
     whole = np.where(counts == _NOT_A_TIME, _NOT_A_TIME, counts // 1000)
     is_null = column.is_null().to_numpy(zero_copy_only=False)
     return pa.array(whole, pa.int64(), mask=is_null).view(coarser)

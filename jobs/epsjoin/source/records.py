@@ -39,7 +39,7 @@ _ENDINGS = {".csv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json",
 
 
 def format_of(file: Path) -> str:
-    """The format of a file that is there, by the end of its name; of those of text, ``.gz`` may follow.
+    """The format of an existing file, by the end of its name; formats of text may have ``.gz`` behind it.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a contract demands of values, asked of whole columns: of which rows the definition must decide.
+"""What a contract demands of values, checked on whole columns: which rows the definition must decide.
 
 Nothing here refuses a row or says why. A row with anything unusual is *odd*, and is read again by the
 definition (:func:`epsjoin.source.records.to_records`), which has the reasons.

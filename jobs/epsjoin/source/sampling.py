@@ -20,13 +20,13 @@ from epsjoin.source.guess_delimiter import choose_delimiter
 from epsjoin.source.records import format_of
 
 MAX_BAD = 200_000
-"""Number of bad rows after which nobody looks for the first point any more."""
+"""Number of bad rows after which the search for a first point is given up."""
 
 
 class FileSample(NamedTuple):
     """A sample of the points in some files.
 
-    What is a point and what is bad, is said by the functions with which ``ingest`` reads, for a contract
+    What is a point and what is bad is decided by the functions with which ``ingest`` reads, for a contract
     that names the coordinates and requires none of them.
 
     Parameters
@@ -65,7 +65,7 @@ def sample_files(
     columns : names of the coordinates, in order.
     n_sample : maximum number of points to keep.
     seed : seed of the choice; the same files in the same order and the same seed yield the same points.
-    largest : of each column, the largest number without its sign; a row with a larger one is bad.
+    largest : for each column, the largest absolute value; a row with a larger one is bad.
     lists : of those of the columns that hold lists of numbers, how many each list has; they stand in
         ``columns`` once for each of these.
     has_direction : whether points are vectors for the cosine; one without a direction is bad.
@@ -82,8 +82,8 @@ def sample_files(
 
     Notes
     -----
-    Every point draws a random number, and the points of the ``n_sample`` smallest numbers are kept: every
-    set of points is equally likely, and at most ``2 n_sample`` points and a batch are held in memory.
+    Every point draws a random number, and the points of the ``n_sample`` smallest numbers are kept: every set
+    of that many points is equally likely, and at most ``2 n_sample`` points and a batch are held in memory.
     """
     random = np.random.default_rng(seed)
     keys, kept = np.empty(0), np.empty((0, len(columns)))

@@ -1,8 +1,9 @@
 """Sections of a large file of lines: stretches of whole records, each to be read by a task of its own.
 
-Where a record ends is known only to who knows whether a line end lies within quotes, and a task in the middle
-of a file does not. So the file is surveyed first, in ranges of any bytes, each for both cases: that it begins
-outside of quotes, and within. The numbers of quotes then tell which case each range is.
+To know where a record ends, one must know whether a line end lies within quotes, and a task in the middle of
+a file does not know that. So the file is surveyed first, in ranges of bytes that may begin anywhere, each for
+both cases: that it begins outside of quotes, and within. The numbers of quotes then tell which case each
+range is.
 """
 
 from __future__ import annotations
@@ -59,8 +60,8 @@ class Survey(NamedTuple):
 def can_be_divided(source: SourceContract, name: str) -> bool:
     """Whether a file may have sections.
 
-    Not if it is compressed, nor of Parquet; nor without a key, as a record's place in the file then makes its
-    id; nor documents, which are read record by record.
+    It may not if it is compressed or of Parquet; nor without a key, as a record's place in the file then
+    makes its id; nor with documents, which are read record by record.
     """
     return bool(
         source.format in ("csv", "json")
@@ -161,11 +162,11 @@ def survey(read_at: ReadAt, begin: int, end: int, delimiter: str | None) -> Surv
 
 
 def cut(surveys: Sequence[Survey], size: int) -> list[Section]:
-    """Cut a file behind the first record that ends in each range but the first.
+    """Cut a file behind the first record that ends in each range, the first one excepted.
 
     Parameters
     ----------
-    surveys : of ranges that follow one another from the file's begin to its end.
+    surveys : of ranges that follow one another from the file's beginning to its end.
     size : number of the file's bytes.
 
     Returns

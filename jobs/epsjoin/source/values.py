@@ -115,8 +115,8 @@ def type_field(
 def is_missing(source: SourceContract, column: Column, field: Any) -> bool:
     """Whether a field holds no value.
 
-    Null and the empty text are none; where the column is not text, also blanks, and what the contract says
-    stands for none.
+    Null and the empty text are no value. Where the column is not text, neither are blanks and what the
+    contract lists as missing.
     """
     if field is None or field == "":
         return True
@@ -223,7 +223,7 @@ def from_value(column: Column, value: Any) -> Any:
         if isinstance(value, time) and column.type == "time":
             return _seconds_of(value)
         if isinstance(value, datetime) and column.type == "timestamp" and value == value:  # not NaT
-            # of nanoseconds there is a type of pandas'; the tables have microseconds
+            # pandas has a type of its own for nanoseconds; the tables have microseconds
             plain = value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value
             return _check_year(plain)
         if isinstance(value, date) and not isinstance(value, datetime) and column.type == "date":

@@ -46,7 +46,7 @@ def snapshots_of(file: Path) -> tuple[str, str, str]:
 
 
 def name_of(file: Path) -> str:
-    """A name for the data set of which a file is a snapshot, made of the file's."""
+    """A name for the data set of which a file is a snapshot, made from the file's name."""
     found = _dated_part(file)
     words = f"{found[1].before}{found[1].after}" if found and found[0] == file else file.name
     words = re.sub(r"[^a-z0-9]+", "_", words.split(".")[0].lower()).strip("_")
