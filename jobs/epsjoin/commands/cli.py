@@ -55,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # its reader has seen enough, as head has
         _drop_output()
         return CLOSED_PIPE
-    except OSError as error:  # any other has been said where it came about
+    except OSError as error:  # any other OSError was told where it was raised
         _drop_output()
         print(f"epsjoin: the output cannot be written ({error}); make room, and try again", file=sys.stderr)
         return 1
@@ -68,7 +68,7 @@ def _drop_output() -> None:
 
 @contextmanager
 def _ending_tidily() -> Iterator[None]:
-    """Within, ``kill`` and a terminal that is closed end the command once its temporary files are gone."""
+    """Within, ``kill`` or a closed terminal ends the command after its temporary files are deleted."""
     before = {}
     if threading.current_thread() is threading.main_thread():
         for name in ("SIGTERM", "SIGHUP"):  # Windows has no SIGHUP

@@ -109,7 +109,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _read_runs(lake: Lake, read: Callable[[Lake, NamedRun], T]) -> list[T]:
-    """Read something of every run, the oldest first; see :func:`read_each_run` of those that are left out."""
+    """Read something of every run, the oldest first; :func:`read_each_run` tells which are left out."""
 
     def read_run(lake: Lake, run: str) -> T:
         of = Fingerprints(lake, run)
@@ -140,7 +140,7 @@ def _count_run(lake: Lake, of: NamedRun) -> RunCounts:
 
 def _read_life(lake: Lake, of: NamedRun, name: int) -> Life:
     """Read the rows of a run that tell of one name."""
-    if not -(2**63) <= name < 2**63:  # no id is, so that no cluster has this name
+    if not -(2**63) <= name < 2**63:  # no id is beyond 64 bits, so no cluster has this name
         return Life(of.run, [], [], [])
 
     def find(where: Slice, *columns: str) -> list[Row]:
@@ -202,10 +202,10 @@ def _list_clusters(lake: Lake, runs: Sequence[RunCounts]) -> Iterator[str]:
 
 
 def find_deviations(inputs: Fingerprints, clusters: Sequence[int]) -> list[str]:
-    """Say of clusters of a run in which dimensions they deviate most from all points, as the report does.
+    """Say in which dimensions clusters of a run deviate most from all points, as the report does.
 
-    The points are drawn by the run's own parameters; of runs that an older version has made, by those of the
-    data set.
+    The points are drawn with the run's own parameters; for runs that an older version has made, with those of
+    the data set.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def find_deviations(inputs: Fingerprints, clusters: Sequence[int]) -> list[str]:
     Returns
     -------
     list of str
-        Words of each cluster; empty of documents, of which no number says anything.
+        Words for each cluster; empty for documents, whose numbers say nothing to a person.
 
     Raises
     ------
@@ -245,14 +245,14 @@ def find_deviations(inputs: Fingerprints, clusters: Sequence[int]) -> list[str]:
 
 
 def _params_of(lake: Lake, run: str) -> RunParams:
-    """The parameters by which the job ``outliers`` of a run drew points, as far as it has counted them."""
+    """The parameters with which the job ``outliers`` of a run drew points, as far as it has stored them."""
     found = slices.read_counters(lake, run).get("outliers", {})
     own = {name: int(found[name]) for name in ("sample_rows", "seed") if name in found}
     return RunParams.from_json(json.dumps(own), lake.source.defaults)
 
 
 def name_records(lake: Lake, rows: Iterable[Row]) -> dict[int, str]:
-    """What the records say that named clusters, in the runs where the names began, if these are there."""
+    """What the records that named clusters say, in the runs where the names began, if these are there."""
     found: dict[int, str] = {}
     first = defaultdict[str, list[int]](list)
     for row in rows:

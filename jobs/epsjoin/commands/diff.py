@@ -192,7 +192,7 @@ def to_lines(found: SnapshotDiff, key: Sequence[str], limit: int) -> Iterable[st
 
 
 def to_json(found: SnapshotDiff, limit: int) -> dict[str, Any]:
-    """The answer as one object; of each kind the number of rows, and as many of them as ``limit``."""
+    """The answer as one object: for each kind the number of rows, and at most ``limit`` of them."""
     kinds = (*CHANGES, "rekeyed")
     counts = {f"n_{kind}": len(getattr(found, kind)) for kind in kinds}
     rows = {kind: to_rows(getattr(found, kind).slice(0, max(0, limit))) for kind in kinds}

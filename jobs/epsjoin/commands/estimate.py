@@ -130,7 +130,7 @@ def _suggest(
         return None, note
     try:
         return fit.eps_for(**aim), None  # type: ignore[arg-type]  # neighbours or pairs
-    except ArgumentError as error:  # more than all points have, or fewer than equal points have at eps 0
+    except ArgumentError as error:  # more than all points have, or fewer than equal ones have at eps 0
         return None, str(error)
 
 

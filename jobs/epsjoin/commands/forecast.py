@@ -19,19 +19,19 @@ class Forecast:
 
     Parameters
     ----------
-    rows, right_rows, sample_rows : points, of two tables those of the left one; points of the right one;
-        points of the sample of ``rows``.
+    rows, right_rows, sample_rows : number of points, with two tables of the left one; of the right one; in
+        the sample of the first.
     rows_left_out, rows_bad : rows without a coordinate; rows whose coordinate is no finite number, or that
         cannot be split into fields.
     first_bad : where the first bad row is and what is wrong with it; empty if none is bad.
     metric, unit, eps : the metric, the unit of its distances, the distance threshold.
     exponent, exponent_low, exponent_high : exponent of the power law of pair counts, with its 95 % interval.
     note : the reason why there is no power law.
-    pairs, pairs_low, pairs_high, neighbours : see :class:`epsjoin.local.epsilon.estimate.Estimate`; of
-        documents those of their points, an upper bound.
+    pairs, pairs_low, pairs_high, neighbours : see :class:`epsjoin.local.epsilon.estimate.Estimate`; for
+        documents those of their points, which are an upper bound.
     parts, replicas, candidates, seconds_on_one_core : see :class:`epsjoin.local.plan.join_plan.JoinPlan`;
         replicas are rows per point.
-    join : of a run, whether its pairs follow from those of an earlier one, or why not.
+    join : for a run, whether its pairs follow from those of an earlier one, or why not.
     largest_part_rows, largest_part_bytes : rows of the largest part, estimated from the sample, and the
         memory of a worker that joins it.
     pair_bytes : bytes of the pairs in memory.

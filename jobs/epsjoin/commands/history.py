@@ -120,7 +120,7 @@ def count(lake: Lake, view: View, to: str | None) -> str:
 
 
 def describe(view: View, rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Describe the ranges of a record: the first one whole, of one that follows only what differs."""
+    """Describe the ranges of a record: the first one whole, of each later one only what differs."""
     records: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
     for row in sorted(rows, key=lambda row: (*(row[name] for name in view.key), row[RANGE[0]])):
         records.setdefault(tuple(row[name] for name in view.key), []).append(row)

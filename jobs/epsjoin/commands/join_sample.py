@@ -39,11 +39,10 @@ class Sample:
     Parameters
     ----------
     ids, points : (n,) int64 and (n, d) float64, the sample.
-    n_rows, n_left_out, n_bad : points of the whole set; other rows of its files, in which a coordinate is
-        missing, or which are bad.
+    n_rows, n_left_out, n_bad : number of points of the whole set; of rows without a coordinate; of bad rows.
     first_bad : what is wrong with the first bad row; empty if there is none.
     metric, unit : the metric and the unit of its distances, "" if there is none.
-    metric_name : what people call the metric: of documents, whose points have another one, that of documents.
+    metric_name : what people call the metric: for documents their own, as their points have another one.
     params : parameters of the join; those that no argument sets have their defaults.
     run : the run whose points these are; ``None``: they are those of files.
     right : (m, d) float64, the sample of the right table of a join of two; ``None``: one table with itself.

@@ -45,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
 def describe(lake: Lake, run: str, reason: str, limit: int) -> Iterator[str]:
     """Describe the kinds of reasons that have a text, the most frequent first, and the first records.
 
-    The slice is taken as it is, also that of a run that did not come in: then it says why.
+    The slice is read as it is, even if the run's snapshot did not come in: then it says why.
     """
     if why := refusals.read(lake, run):
         yield from (f"the last snapshot was refused: {why}", "")

@@ -57,7 +57,7 @@ def read_each_run(lake: Lake, table: str, read: Callable[[Lake, str], T], comman
 
 
 def print_answer(lake: Lake, of_what: str, lines: Iterable[str]) -> None:
-    """Print an answer below the title of the data set; an error of who makes the lines stands alone."""
+    """Print an answer below the title of the data set; if the lines cannot be made, the error alone."""
     told = [f"  {printable(line)}".rstrip() for line in lines]
     print(f"\n{printable(lake.source.title)}, {of_what}\n", *told, "", sep="\n")
 
@@ -81,7 +81,7 @@ def count_values(lake: Lake, where: Slice, column: str) -> Counter[Any]:
 def first_rows(
     lake: Lake, where: Slice, order: Sequence[tuple[str, str]], limit: int, columns: Sequence[str]
 ) -> list[dict[str, Any]]:
-    """Read the first rows of a slice in an order of its columns, which no two rows share.
+    """Read the first rows of a slice, sorted by columns in which no two rows are equal.
 
     Parameters
     ----------

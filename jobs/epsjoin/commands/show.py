@@ -68,7 +68,7 @@ def _tell_matches(lake: Lake, inputs: Fingerprints) -> Iterator[tuple[str, str]]
 
 
 def describe_matches(source: SourceContract, n_pairs: int, left_alone: int, right_alone: int) -> str:
-    """Write how many matches there are, and of each side that was asked for, how many records without one."""
+    """Write how many matches there are, and for each side that was asked for, how many records have none."""
     how, partner = (source.match.how, source.match.partner) if source.match else ("inner", "")
     sides = (("left", left_alone, source.name), ("right", right_alone, partner))
     asked = [f"{counted(n, 'record')} of {name}" for side, n, name in sides if how in (side, "outer")]
@@ -165,7 +165,8 @@ def _tell_jobs_and_report(lake: Lake, run: str) -> Iterator[tuple[str, str]]:
 def _jobs_of_this_pass(lake: Lake, run: str) -> Iterator[str]:
     """The jobs in their order, without gates and a report that are older than a job before them.
 
-    They were of tables that have been made again. Tables of other jobs belong together, or nothing is shown.
+    Those are about tables that have been made again since. Tables of other jobs belong together, or nothing
+    is shown.
     """
     written = slices.counters_written(lake, run)
     newest = 0
@@ -199,7 +200,7 @@ def _tell_what_is_new(
 
 
 def _settings(lake: Lake, run: str) -> dict[str, float | None]:
-    """By what the jobs of a run say to have found clusters."""
+    """The settings with which a run's jobs say they found clusters."""
     counters = slices.read_counters(lake, run)
     counted = {"eps": "fit_epsilon", "min_pts": "cluster"}
     return {name: counters.get(job, {}).get(name) for name, job in counted.items()}

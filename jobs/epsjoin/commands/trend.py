@@ -164,7 +164,7 @@ def draw(runs: Sequence[RunResult], title: str, unit: str) -> Figure:
     panels[f"eps, {unit}" if unit else "eps"] = [row.eps for row in runs]
     height = TOP_IN + len(panels) * PANEL_IN + (len(panels) - 1) * GAP_IN + BOTTOM_IN
     dates = [row.run for row in runs]
-    margin = timedelta(MARGIN_DAYS)  # after any run there is room for it: the last is of the year 9998
+    margin = timedelta(MARGIN_DAYS)  # it fits after any run, as the last one is in the year 9998
     first = dates[0] - min(margin, dates[0] - date.min)
     last = dates[-1] + margin
     with mpl.rc_context(STYLE):

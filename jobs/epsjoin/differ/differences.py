@@ -52,7 +52,7 @@ class SnapshotDiff:
     ----------
     inserted, deleted : the rows that came, with all columns of the new snapshot, and those that went, with
         those of the old one.
-    updated : the rows of one key that have another value: key columns, ``columns`` (the names of those that
+    updated : the rows whose key has other values now: key columns, ``columns`` (the names of those that
         differ), ``before`` and ``now`` (structs of the compared columns).
     rekeyed : rows that went under one key and came under another, neither inserted nor deleted: ``before``
         and ``now`` (structs of whole rows), ``distance`` (null where their content is equal).
@@ -62,7 +62,7 @@ class SnapshotDiff:
     n_within : rows whose values differ only by numbers within their tolerance.
     only_old, only_new : names of columns that one snapshot alone has; they are not compared.
     distance : how much the order of the rows differs: 0 not at all, 1 reversed, 2/3 shuffled.
-    waiting : number of rows that wait for their partners, at most, when both snapshots are read in step.
+    waiting : largest number of rows that wait for their partners while both snapshots are read in step.
     blocks_read, blocks_written : blocks of 16 KiB between disk and memory, for rows of their length in Arrow.
     missed_probability : probability that at least one changed row was taken for the same, if all rows are
         compared by digests; the method ``auto`` compares most of them value by value.
@@ -125,20 +125,20 @@ def snapshot_diff(
     key : name of the key column, or names; an empty sequence: there is none, and rows are compared as a
         whole, each as often as it occurs.
     columns : the other columns that are compared; by default all that both snapshots have.
-    method : ``auto``, which is exact and reads both snapshots once: rows are compared in step, and who has no
-        partner there goes through a window, then hash for the rest. Or one of the paper's: ``sort-merge``,
-        ``SMC1``, ``SMC2``, ``hash``, ``PHC1``, ``PHC2``, exact, too, and ``window``, which takes a row whose
-        partner comes too late for deleted and inserted.
+    method : ``auto``, which is exact and reads both snapshots once: rows are compared in step, those without
+        a partner there go through a window, and the rest through ``hash``. Or one of the paper's:
+        ``sort-merge``, ``SMC1``, ``SMC2``, ``hash``, ``PHC1``, ``PHC2``, exact, too, and ``window``, which
+        takes a row whose partner comes too late for deleted and inserted.
     digest_bits : length of the digests by which rows are compared, with ``auto`` those whose partner does not
         come in the same step: 8, 16, 32, 64 or 128.
     memory_mb : memory for entries of rows, in 2^20 bytes, and once more for the rows that are kept for the
-        answer. 16 bytes a row come on top, by which a key that comes twice is seen, and 17 a match; with
+        answer. 16 bytes a row come on top, to find a key that comes twice, and 17 a match; with
         ``auto`` only where keys do not rise, and for rows that stand at another place than before.
     near : rows that went and came are also matched as rekeyed if they are the nearest to one another, at most
         this Euclidean distance apart. Or criteria, the eps of each: a column of numbers maps to the largest
         difference; two columns, latitude and longitude in degrees, to kilometres; a column of texts to the
-        largest fraction, from 0 to 1, of letters in threes that two texts do not share. Then rows are matched
-        that are the only best match of one another (:func:`epsjoin.bestmatch_join`).
+        largest fraction, from 0 to 1, of trigrams (three letters in a row) that two texts do not share. Then
+        rows are matched that are the only best match of one another (:func:`epsjoin.bestmatch_join`).
     near_columns : for one distance the columns that are the coordinates; by default all compared columns of
         numbers.
     tolerance : how far two numbers of a column may differ, by its name: values that differ less, or by as

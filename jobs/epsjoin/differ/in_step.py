@@ -1,9 +1,10 @@
 """The default differential: both snapshots are read in step, and rows that stand at one place are compared.
 
 Two snapshots mostly have the same rows in the same order. So their columns are compared whole, a step of rows
-at a time; only of a column that differs somewhere each value is looked at. Where keys differ in a step, its
-keys are digested and matched; who finds no partner there is digested as a whole and goes through the window
-and the hash join of :mod:`epsjoin.local.differ.window_then_hash`, so the result is exact whatever the order.
+at a time; single values are looked at only in a column that differs somewhere. Where keys differ in a step,
+its keys are digested and matched; a row without a partner there is digested as a whole and goes through the
+window and the hash join of :mod:`epsjoin.local.differ.window_then_hash`, so the result is exact whatever the
+order.
 """
 
 from __future__ import annotations

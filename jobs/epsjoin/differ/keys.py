@@ -22,9 +22,9 @@ NOTHING: Words = np.empty((0, 2), np.uint64)
 class SeenKeys:
     """What must be known of the keys so far to see one that comes twice.
 
-    Keys that rise from row to row, in whatever order of values, come once each: of them the last alone is
-    kept. From the first batch on in which they do not rise, each is kept as a digest of 16 bytes, and in the
-    end the earlier ones are read once more.
+    Keys that rise from row to row, in whatever order of values, come once each, so only the last is kept.
+    From the first batch on in which they do not rise, each is kept as a digest of 16 bytes, and in the end
+    the earlier ones are read once more.
     """
 
     def __init__(self, snapshot: Snapshot, compared: Compared) -> None:

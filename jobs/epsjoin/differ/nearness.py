@@ -115,7 +115,7 @@ def _read_criteria(tables: tuple[pa.Table, pa.Table], near: Near, names: Sequenc
 
 
 def _trigrams(table: pa.Table, columns: Sequence[str], rows: Ints) -> list[frozenset[str]]:
-    """The three letters in a row of the texts of some rows, without regard to case; of a missing one none."""
+    """The trigrams of the texts of some rows, without regard to case; a missing text has none."""
     texts = table[columns[0]].take(pa.array(rows)).cast(pa.string()).to_pylist()
     padded = [f"  {text} ".casefold() if text else "" for text in texts]
     return [frozenset(text[i : i + 3] for i in range(len(text) - 2)) for text in padded]
@@ -168,7 +168,7 @@ def _is_number_column(column: pa.ChunkedArray) -> bool:
 
 
 def _may_be_numbers(column: pa.ChunkedArray) -> bool:
-    """Whether no value is anything else than a number; a column of missing values has none."""
+    """Whether every value is a number or missing."""
     return column.null_count == len(column) or _is_number_column(column)
 
 

@@ -121,7 +121,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def to_texts(column: _Column) -> _Column:
-    """Give the texts of a column as such; of other values those that they are compared as."""
+    """Give a column of texts as it is; other values become the texts as which they are compared."""
     kind = column.type
     if pa.types.is_dictionary(kind):
         return to_texts(column.cast(kind.value_type))
@@ -260,7 +260,7 @@ def _open_parquet(path: Path, room: int) -> Snapshot:
         try:
             with pq.ParquetFile(path) as file:
                 for batch in file.iter_batches(BATCH_ROWS):
-                    batch.validate(full=True)  # that texts are UTF-8, which nothing else asks
+                    batch.validate(full=True)  # checks that texts are UTF-8, as nothing else does
                     yield batch
         except (OSError, pa.ArrowException) as error:
             raise DataRefusedError(f"{path}: cannot be read: {error}") from error

@@ -133,7 +133,7 @@ def _place_of(job: str) -> tuple[int, str]:
 
 
 def _divide_seconds(counters: Mapping[str, float]) -> dict[str, float]:
-    """Divide a job's wall-clock time; between start and commits, as driver and tasks were busy."""
+    """Divide a job's wall-clock time; between start and commits, by what kept driver and tasks busy."""
     total, start = to_number(counters.get("seconds")), to_number(counters.get("seconds_start"))
     if total is None or start is None:
         return {}

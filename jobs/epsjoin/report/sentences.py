@@ -129,7 +129,7 @@ def power_law(findings: Findings) -> list[str]:
 
 
 def bounds(findings: Findings) -> str:
-    """Say of what the curves of documents are; empty where points are what is compared."""
+    """Say what the curves of documents are made from; empty where points are compared."""
     if findings.metric != METRIC:
         return ""
     return (
@@ -140,7 +140,7 @@ def bounds(findings: Findings) -> str:
 
 
 def bounds_of_outliers(findings: Findings) -> str:
-    """Say of what the distances of outliers are; see :func:`bounds`."""
+    """Say what the distances of outliers are measured between; see :func:`bounds`."""
     if findings.metric != METRIC:
         return ""
     return "Distances and LOF are those of the points: a document is at least so many edits from the others."

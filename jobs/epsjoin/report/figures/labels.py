@@ -106,7 +106,7 @@ class Ground(NamedTuple):
     ----------
     frame : (4,) box of the axes.
     taken : (r, 4) boxes on which no text and no line should be.
-    avoided : (k, 4) boxes on which they are rather than on those.
+    avoided : (k, 4) boxes on which they may be rather than on taken ones.
     """
 
     frame: Floats

@@ -40,7 +40,7 @@ GAP_IN = 0.05
 """Gap between two clusters, in inches."""
 
 BANDS_IN = 3.0
-"""Height of all flows together, without the gaps and what small clusters get more, in inches."""
+"""Height of all flows together, without the gaps and what small clusters get on top, in inches."""
 
 NAME_IN, RIGHT_IN = 1.45, 0.65
 """Maximum width of a name at the side, in inches; of flows with the number in brackets beside it."""
