@@ -1,7 +1,7 @@
 """``bin/airflow backfill run``: make the runs of a range of dates and wait for them.
 
-The runs are made by the Airflow of this home; where none runs, one is started and, at the end, stopped. Of
-two commands at once, the second waits where it would be in the other's way.
+The runs are made by the Airflow of this home; where none runs, one is started and, at the end, stopped. If
+two commands run at once, the second waits where it would be in the other's way.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _check_json(text: str) -> str:
 
 
 def _check(arguments: argparse.Namespace) -> None:
-    """Refuse what no Airflow would make runs of: to start one takes a minute."""
+    """Refuse arguments of which no Airflow would make runs, as to start one takes a minute."""
     first, last = arguments.from_date, arguments.to_date
     if first > last:
         raise Refusal(f"FROM must not be after TO, as {first:%Y-%m-%d} is after {last:%Y-%m-%d}")
@@ -244,7 +244,7 @@ def _describe(run: DagRun) -> str:
 
 
 def _find_reasons(run: DagRun) -> list[str]:
-    """Find why the failed tasks of a run failed, in their logs; nothing of logs that lie elsewhere."""
+    """Find why the failed tasks of a run failed, in their logs; nothing where the logs lie elsewhere."""
     failed = [task for task in run.get_task_instances() if task.state == "failed"]
     return [reason for task in failed if (reason := _read_reason(_log_of(task)))]
 

@@ -53,7 +53,7 @@ def _refuse_constant(name: str) -> None:
 
 
 def check_database() -> None:
-    """Check that there is a database of Airflow, which its own message tells to make in a wrong way.
+    """Check that Airflow's database is there: Airflow's own message would name a wrong way to make it.
 
     Raises
     ------

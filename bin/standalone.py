@@ -2,8 +2,8 @@
 
 Airflow's own stops them at Ctrl-C alone. What ``kill`` and systemd send, and a terminal that is closed, would
 leave them running. And a scheduler waits for its tasks, which wait for an API server that has ended: services
-that have not ended within a minute are killed. Nor does Airflow's own heed a service that has ended, as a
-scheduler without which no run is made: here all end then, so that who waits for a run learns of it.
+that have not ended within a minute are killed. And Airflow's own goes on when a service has ended, even the
+scheduler, without which no run is made: here all end then, so that whoever waits for a run learns of it.
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def vacuum(lake: Path, hours: int) -> None:
     if not lake.is_dir():
         raise SystemExit(f"vacuum: there is no lake {lake}")
     logs = sorted(lake.glob("*/*/_delta_log"))
-    if not logs and any(lake.iterdir()):  # who wants a record gone must not take this for done
+    if not logs and any(lake.iterdir()):  # whoever wants a record gone must not take this for done
         raise SystemExit(
             f"vacuum: {lake} has no tables of data sets in it, so nothing was deleted; a lake is the folder "
             "of the data sets' folders"

@@ -61,10 +61,10 @@ def epsilon_join(
     compares_trees : whether the data set has documents, which are compared as trees, as the metric of its
         contract says: after the join of their points, candidates are refined to pairs.
     job_limit : a job that takes longer is ended, and tried again as after any other failure.
-    wait_for_snapshot : a snapshot may come so long after the end of its interval; until then ``ingest`` looks
-        for it every hour, and the runs of the next intervals do not wait for this one. ``None``: without a
-        snapshot the run is skipped.
-    approve_within : before the join, ask a person whether eps is right; wait so long for an answer, then go
+    wait_for_snapshot : how long after the end of its interval a snapshot may come; until then ``ingest``
+        looks for it every hour, and the runs of the next intervals do not wait for this one. ``None``:
+        without a snapshot the run is skipped.
+    approve_within : before the join, ask a person whether eps is right; wait this long for an answer, then go
         on with the eps as fitted; the runs of the next intervals do not wait. ``None``: nobody is asked. In a
         back-fill, every run asks.
     deadline : a run should end this long after it was queued; a later one is marked, and

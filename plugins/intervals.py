@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from airflow.models.dagrun import DagRun  # with all of Airflow's tables; tasks import this file, too
 
 GRACE = duration(hours=1)
-"""So long after the end of an interval a schedule that has made no run yet may still begin with its run."""
+"""How long after the end of an interval a schedule without a run may still begin with that interval's run."""
 
 YEARS = range(100, 9901)
 """Years of the dates around which intervals are looked for: Python's calendar, and cron's, has 1 to 9999."""
 
 A_YEAR = duration(days=366)
-"""Intervals are looked at over so long: every rule of cron has come round by then, but for 29 February."""
+"""How long a time is searched for intervals: every rule of cron comes round in it, except 29 February."""
 
 
 class NoIntervalError(ValueError):
@@ -34,9 +34,9 @@ class IntervalTimetable(CronDataIntervalTimetable):
     """Airflow's timetable of intervals, with four differences.
 
     * The interval of a run by hand begins at its logical date; Airflow's own would take the one before. Where
-      none begins, nobody gets a run: not by the form, whose default is the present time, nor by REST. Nor
-      does one that is not over, in whose place the schedule would make none, or that would wait for its end;
-      nor one before the first, of which no task would run.
+      none begins, nobody gets a run: not by the form, whose default is the present time, nor by REST. Nor is
+      there a run of an interval that is not over: the schedule would make none of it any more, or the run
+      would wait for its end. Nor of one before the first, of which no task would run.
     * Runs by schedule or by hand are called ``2023-06-01``; Airflow's own would have the time of the request.
     * Of a range of dates, a back-fill makes the runs of intervals that are over, from the first on.
     * A schedule begins with the interval in which its DAG is unpaused, so that unpausing starts no run. From

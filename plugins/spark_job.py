@@ -86,8 +86,8 @@ class SparkJobOperator(SparkSubmitOperator):
         ``<data set>/<table>``, in a group of the data set's name.
     run : the run to make, an ISO date (templated); the logical date unless another is given.
     arguments : arguments that only this job has, such as ``["--stage", "input"]``.
-    wait : so long after the end of the run's interval, a job that has nothing to do is not skipped, but tried
-        again every hour. Between two tries the task occupies no worker and no slot of a pool. ``bin/airflow
+    wait : how long after the end of the run's interval a job that has nothing to do is tried again every hour
+        instead of skipped. Between two tries the task occupies no worker and no slot of a pool. ``bin/airflow
         run`` waits for nothing (``EPSJOIN_WAITS=no``).
     **kwargs : further arguments of ``SparkSubmitOperator``; they win over the defaults set here.
 

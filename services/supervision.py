@@ -62,7 +62,7 @@ class Supervisor:
     def list_states(self) -> dict[str, str]:
         """List the state of every service in supervisord's words: RUNNING, BACKOFF, FATAL, ...
 
-        A process that has just died runs for supervisord until its next look, which is waited for.
+        To supervisord, a process that has just died still runs until it looks again, which is waited for.
         """
         procedures = self.connect()
         if procedures is None:
@@ -133,7 +133,7 @@ class Supervisor:
             file.write(opened)
 
     def stop(self) -> None:
-        """Stop all services, those last that are first in the order of their start, and supervisord."""
+        """Stop all services in the reverse order of their start, then supervisord."""
         is_ending = True
         try:
             if procedures := self.connect():

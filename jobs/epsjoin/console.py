@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 MAX_FIELDS = 20
-"""Maximum number of columns of a row that are shown, of which a row with vectors has hundreds."""
+"""Maximum number of columns of a row that are shown; a row with vectors has hundreds."""
 
 
 def say(text: str) -> None:

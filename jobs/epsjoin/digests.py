@@ -29,7 +29,7 @@ def digest_table(table: pa.Table | pa.RecordBatch, key: bytes) -> Words:
     values are equal, and otherwise with probability 2^-128; see :mod:`epsjoin.kernels.digests` for what that
     rests on. -0.0 equals 0.0, as in the join; a NaN equals any other NaN; a null equals a null and nothing
     else, not even the empty text. The order of the columns counts, their names do not. Types do not count
-    either: who compares two tables gives them the same types, or makes ``key`` depend on the types.
+    either: whoever compares two tables gives them the same types, or makes ``key`` depend on the types.
 
     Parameters
     ----------

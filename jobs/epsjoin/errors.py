@@ -17,7 +17,7 @@ INTERRUPTED = 128 + signal.SIGINT
 """Exit code of a job or a command that Ctrl-C ended, as shells have it."""
 
 CLOSED_PIPE = 128 + 13
-"""Exit code of a command whose output nobody reads any more, as shells have it of SIGPIPE."""
+"""Exit code of a command whose output nobody reads any more, as shells have it for SIGPIPE."""
 
 MAX_MESSAGE = 2000
 """Maximum number of characters of a message that are shown."""
@@ -142,7 +142,7 @@ def is_forbidden(error: Exception | str) -> bool:
 
 
 def remedy_of_unreadable(error: Exception | str, remake: str) -> str:
-    """Say what to do about a file that could not be read; one that is sound is not made again.
+    """Say what to do about a file that could not be read; a sound file is not made again.
 
     Parameters
     ----------

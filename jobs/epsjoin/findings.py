@@ -20,7 +20,7 @@ ABSENT, OTHERS = "absent", "others"
 
 
 def most_telling(events: Iterable[Row]) -> list[Row]:
-    """Sort the events of a run, the most telling first; of one kind the one of most members."""
+    """Sort the events of a run, the most telling first; within a kind, the one with most members first."""
     return sorted(events, key=by_telling)
 
 
@@ -31,7 +31,7 @@ def by_telling(row: Row) -> tuple[int, int, int, int]:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What the job ``compare`` found between a run and the one before; of the first run only its names.
+    """What the job ``compare`` found between a run and the one before; in the first run only its names.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ class Comparison:
     moves : (n, 4) float64, places before and now of records that moved. All three are bounded samples.
     examples : the first changes of each kind: what (inserted, updated, deleted), id, key, label, and columns
         (name, before, now of each that differs).
-    flows : where the records of clusters went, of those to which something happened and of the largest:
+    flows : where records went, for clusters to which something happened and for the largest:
         before, now (names, ``NOISE``, ``ABSENT``, or ``OTHERS``), members.
     runs : the last runs with named clusters, oldest first, this run last.
     lives : sizes in these runs of names to which something happened, and of the largest: run, name, size.
@@ -109,7 +109,7 @@ class ValueChanges:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Intake:
-    """What came in of a data set in a run.
+    """What a run took in from a data set.
 
     Parameters
     ----------
@@ -217,11 +217,11 @@ class Findings(RunFindings):
     is_geographic : whether x and y are degrees of longitude and latitude.
     largest_clusters : the clusters that the page lists, the largest first: cluster_id, size, core, border,
         centre (a number for each of the first coordinates), dimensions (in words, those in which it deviates
-        most from all points; ``None`` of documents), key and label (a few words, or ``None``) of the core
+        most from all points; ``None`` for documents), key and label (a few words, or ``None``) of the core
         point with the smallest id, and called, by which all pictures call the cluster: the label of the
         record that named it when it was born, or its name (``None`` where these are label and id above).
-    n_usual, n_of_cluster : maximum numbers of all points, and of points of a cluster, of which the medians
-        were taken that its dimensions are about; 0 of documents.
+    n_usual, n_of_cluster : maximum numbers of all points, and of points of a cluster, from which the medians
+        behind its dimensions were taken; 0 for documents.
     cluster_sizes, cluster_size_counts : (s,) int64 each: the distinct cluster sizes, ascending, and how
         many clusters have each.
     outliers : the first rows of ``outliers`` by rank: rank, id, k_distance, lof, degree,
@@ -242,8 +242,9 @@ class Findings(RunFindings):
         may be ``None``.
     comparison : what the job ``compare`` found; ``None`` if it has not run.
     guard : rows of ``guard``: check, observed, limit, verdict, against, words; empty: nothing was guarded.
-    alike : of documents, two of each of the largest clusters: cluster_id, distance, left and right (id, key,
-        label, text: the document, line by line), edits (a text each). Empty where points have coordinates.
+    alike : for documents, two from each of the largest clusters: cluster_id, distance, left and right (id,
+        key, label, text: the document, line by line), edits (a text each). Empty where points have
+        coordinates.
 
     Raises
     ------

@@ -65,8 +65,8 @@ class RunParams:
     rule : regular cuts: a split rule in place of ``k`` and ``msl``, such as ``k<=3 and generation<=1``.
     decisions : regular cuts: ``inside``, ``global`` or ``local``, see :class:`epsjoin.Cuts`.
     replication_budget : rows per point that replication must not exceed.
-    worker_memory_mb : memory of a Python worker, in MB of 2**20 bytes: parts are cut so small that one fits,
-        itself, its rows and a batch of pairs. Its least value is what other steps may hold.
+    worker_memory_mb : memory of a Python worker, in MB of 2**20 bytes: parts are cut so small that the worker
+        itself, the rows of a part and a batch of pairs fit. Its least value is what other steps may hold.
     increment : the pairs are computed from those of an earlier run where at most this fraction of the points
         has changed; 0: never.
     most_generations : number of increments after which all points are joined again.
@@ -144,7 +144,7 @@ class RunParams:
             raise ArgumentError(f"--params must be a JSON object, not {type(given).__name__}")
         known = {field.name for field in fields(cls)}
         given = {name: value for name, value in given.items() if value is not None}
-        # who says how eps shall be chosen does not want the data set's own eps or way of choosing it
+        # whoever says how eps shall be chosen does not want the data set's own eps or way of choosing it
         is_chosen = any(way in given for way in WAYS_TO_EPS)
         dropped = {*WAYS_TO_EPS} if is_chosen else set()
         if "rule" in given or not given.keys().isdisjoint(("k", "msl")):  # one of them replaces the other

@@ -23,8 +23,8 @@ class Input(NamedTuple):
         for a table that is the same whenever it is made from the same inputs. Otherwise the name of a column
         of its only row.
     is_before : whether the slice of the run before is meant, the latest earlier one whose clusters fit, and
-        nothing where there is none. Of the same table the names of its files count, whatever those were made
-        from: they change with what they are made from, and so on to the first run.
+        nothing where there is none. If it is the same table, the names of its files count, not what they were
+        made from: they change with that, and so on back to the first run.
     is_partner : whether the slice is that of the data set with which this one is matched.
     is_previous : whether the slice of the interval before is meant, where records are matched across runs,
         and nothing where there is none.
@@ -51,7 +51,7 @@ class Table:
         random text that all tables of one pass of the job share, for what is made from files outside of the
         lake; ``none``: nothing.
     section : a section of the data set's contract, which the fingerprint covers, too; empty: none.
-    of_trees : of data sets of documents, which are compared as trees, the job that writes it in place of
+    of_trees : for data sets of documents, which are compared as trees, the job that writes it in place of
         ``written_by``; empty: the same.
     is_only_of_trees : whether other data sets do not have it.
     agrees : for a table of one row: a table of one row and the column in which both must have the same value.

@@ -1,8 +1,8 @@
 """Best matches of two Parquet files larger than memory, page by page; a page is a row group.
 
 A first reading of both files gives the box of each page, and so which pages must meet. Then pages are loaded
-as the schedule says. Of the pairs of two pages that meet, those stay that are best for one of their rows so
-far; when a page has met all its partners, what is best for its rows is final.
+as the schedule says. When two pages meet, those of their pairs stay that are the best so far for one of their
+rows; when a page has met all its partners, what is best for its rows is final.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def bestmatch_files(
     Returns
     -------
     BestPairs
-        What :func:`epsjoin.bestmatch_join` returns of the same rows, which are numbered through each file. It
-        comes on top of ``memory_mb``.
+        What :func:`epsjoin.bestmatch_join` returns for the same rows, which are numbered through each file.
+        Its memory comes on top of ``memory_mb``.
 
     Raises
     ------
@@ -114,7 +114,7 @@ def iter_bestmatch_files(
     ----------
     left, right : paths of Parquet files, whose row groups are pages. Where rows that are near in space are
         near in the file, as in one sorted by time, few pages must meet; the result is the same in any order.
-    eps, how, orders, take, n_jobs : see :func:`epsjoin.bestmatch_join`; of the orders, ``Closest`` and
+    eps, how, orders, take, n_jobs : see :func:`epsjoin.bestmatch_join`; of the orders only ``Closest`` and
         ``Own``. Columns count in the order of ``columns``.
     columns : names of the columns of numbers that the criteria are about.
     right_columns : their names in the right file; by default the same.

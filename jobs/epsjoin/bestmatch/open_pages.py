@@ -79,7 +79,7 @@ class OpenPages:
                 yield from self._finish_page(side, page)
 
     def finish(self) -> Iterator[BestPairs]:
-        """Finish the search, when all pages are."""
+        """Finish the search, when all pages are finished."""
         if self._options.how == "inner":
             found = self._one(self._waiting[0], 0)
             yield self._in_order(

@@ -32,10 +32,10 @@ def bestmatch_sql(
 
     Parameters
     ----------
-    left, right : names of the tables; of a qualified name the parts, as in ``["lake", "quakes"]``.
+    left, right : names of the tables; for a qualified name its parts, as in ``["lake", "quakes"]``.
     criteria : for each one the left and the right column, of numbers, and eps, the largest difference, which
-        may be 0 or infinite; of columns with one name, (name, eps). The order of the criteria does not
-        matter.
+        may be 0 or infinite; for two columns of the same name, (name, eps). The order of the criteria does
+        not matter.
     how : as in :func:`epsjoin.bestmatch_join`: "left", "right", "outer", or "inner".
     dialect : the engine, by its name in sqlglot: "spark", "duckdb", "sqlite", "postgres" and others.
     id, right_id : the columns that identify the rows, each value once and never null; by default both have

@@ -37,7 +37,7 @@ def names_in_right(
     Raises
     ------
     ArgumentError
-        Names are given, and no frame, which is the argument ``name``.
+        Names are given, but not the frame, which is the argument ``name``.
     """
     for argument, given in (("right_columns", right_columns), ("right_id", right_id)):
         if frame is None and given is not None:

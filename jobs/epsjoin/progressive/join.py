@@ -235,7 +235,7 @@ def progressive_join(
         ``_sorting``, ``_joining``, ``_merging``, ``estimate_at_10``, ``_50``, ``_90`` (percent of the last
         merge).
     columns, right_columns : names of the columns that a row consists of, in files and Arrow batches; by
-        default all, but for ``id``. Frames without them are arrays of all their columns.
+        default all, but for ``id``. A frame for which none are named is an array of all its columns.
     id : name of the column of whole numbers that pairs consist of; the row numbers by default.
     delimiter : what separates the fields of CSV files, such as ``";"``. By default each is split at
         semicolons, tabs or ``|`` where its first records allow nothing else, otherwise at commas.
@@ -245,7 +245,7 @@ def progressive_join(
     ProgressiveJoin
         An iterator of :class:`Found`: pairs, the phase, and an estimate of their number. As a set the pairs
         are those of any other join, each comes once, in no order. Close it, or use it in ``with``, to stop at
-        any time; no file stays. The first estimates are those of a sample, of arrays with an interval.
+        any time; no file stays. The first estimates are those of a sample; for arrays they have an interval.
 
     Raises
     ------
@@ -269,8 +269,9 @@ def progressive_join(
     by another plan, before the first merge (``replans``). In semi and anti joins by ``Similarity`` with
     planned cuts, a row looks for partners until it has found the first: few pairs are met, and what is
     counted as pairs are rows that have found one. Those of other kinds meet all pairs, as inner ones do; but
-    of equal rows of a run one stands for all, if they are joined by ``Equi`` or ``Similarity``. Of ``Band``,
-    ``Temporal``, ``Spatial`` and your own kinds, the rows that hold one key must fit into memory at once.
+    one of several equal rows of a run stands for all, if they are joined by ``Equi`` or ``Similarity``. With
+    ``Band``, ``Temporal``, ``Spatial`` and your own kinds, the rows that hold one key must fit into memory at
+    once.
 
     References
     ----------

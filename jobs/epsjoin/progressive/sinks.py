@@ -99,7 +99,7 @@ KINDS: dict[str, Callable[[str, bool], AbstractContextManager[Sink]]] = {
     "delta": delta_table,
     "parquet": parquet_folder,
 }
-"""What opens a sink: of its place, and of whether rows come in place of pairs."""
+"""What opens a sink, given its place and whether rows come in place of pairs."""
 
 
 def _target(location: str, gives_rows: bool) -> Target:
