@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 REPOSITORY = Path(__file__).resolve().parents[1]
 
 AIRFLOW = os.environ.get("EPSJOIN_AIRFLOW", "bin/airflow")
-"""What stands before a command of this Airflow at a shell; who starts Airflow in another way says so."""
+"""What stands before a command of this Airflow at a shell; whoever starts Airflow in another way says so."""
 
 TAG = "epsjoin"
 """The tag that every DAG of a data set has; no other DAG should have it."""

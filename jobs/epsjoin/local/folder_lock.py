@@ -14,7 +14,7 @@ if sys.platform != "win32":
     import fcntl
 
 _HAS_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.EBADF)
-"""What the system says where files cannot be locked, as on some network drives, or only by who may write."""
+"""What the system says where files cannot be locked, as on some network drives, or only by writers."""
 
 
 class FolderLock:

@@ -89,7 +89,7 @@ def unreadable(what: str, error: OSError) -> EpsjoinError:
     """Make the error that says what cannot be read, and what to do about it.
 
     Another try may help, also if this user may not read it: this says nothing about the data, and the person
-    who has just delivered the file may still be about to let others read it.
+    whoever has just delivered the file may still be about to let others read it.
     """
     remedy = "run ingest again"
     if isinstance(error, PermissionError):
