@@ -104,8 +104,8 @@ def make_trend(findings: Findings, born: int | None, ended: int | None) -> dict[
 def add_seconds(counters: Counters, beside: Counters) -> float | None:
     """Add up the times of all jobs.
 
-    ``None`` if there is none, if one was timed in another way, or if a job of ``beside`` is missing: a run that
-    was stopped seems fast.
+    ``None`` if there is none, if one was timed in another way, or if a job of ``beside`` is missing: a run
+    that was stopped seems fast.
     """
     timed, expected = (
         {job for job, of_job in each.items() if "seconds" in of_job} for each in (counters, beside)
