@@ -54,6 +54,16 @@ def sum_squares(values: Floats, rows: Ints) -> tuple[int, float, float]:
     tuple[int, float, float]
         The mean and the sum are NaN where a number is not finite, 0 where there is none. The sum is infinite
         where it is beyond float64.
+
+    Notes
+    -----
+    Numbers that lie far from 0 and close together have a mean that is rounded by more than they differ. What
+    the distances from it add up to says by how much, and corrects both results.
+
+    References
+    ----------
+    Chan, Golub, LeVeque: Algorithms for computing the sample variance, The American Statistician 37 (1983),
+    equation 1.7: the corrected two-pass algorithm.
     """
     n, total, small = 0, 0.0, 0.0
     for i in range(values.size):
@@ -62,13 +72,17 @@ def sum_squares(values: Floats, rows: Ints) -> tuple[int, float, float]:
         small += values[i] * _SMALL * rows[i]
     if n == 0:
         return 0, 0.0, 0.0
-    mean, squares = total / n, 0.0
+    mean, squares, distances = total / n, 0.0, 0.0
     if not np.isfinite(mean):  # the sum is beyond float64; rounding must not put the mean there, too
         mean = min(max(small / n / _SMALL, values[0]), values[-1])
     for i in range(values.size):
         if not np.isfinite(values[i]):
             return n, np.nan, np.nan
         squares += (values[i] - mean) ** 2 * rows[i]
+        distances += (values[i] - mean) * rows[i]
+    if np.isfinite(squares):  # then so are the distances
+        squares = max(0.0, squares - distances / n * distances)
+        mean += distances / n
     return n, mean, squares
 
 

@@ -155,6 +155,16 @@ def test_value_window__of_variance_loses_nothing_to_a_large_mean() -> None:
     assert window.var() == pytest.approx(2 / 3, rel=1e-15)
 
 
+@pytest.mark.parametrize("n_batches", [1, 4])
+def test_value_window__of_many_numbers_far_from_0_has_their_variance(n_batches: int) -> None:
+    n, step = 200_000, 2.0**-20
+    window = ValueWindow(n_batches)
+    for places in np.array_split(np.arange(n), n_batches):
+        window.push(1e9 + places * step)
+    assert window.mean() == pytest.approx(1e9 + (n - 1) * step / 2, rel=2.0**-52)
+    assert window.var() == pytest.approx(step**2 * (n**2 - 1) / 12, rel=1e-9)
+
+
 EXPECTED = json.loads((DATA / "histories" / "expected_windows.json").read_text(encoding="utf-8"))
 
 
