@@ -235,3 +235,17 @@ def test_plan__is_for_the_queries_outside_of_clusters_too():
     counters: dict[str, int] = {}
     knn_join(None, points, 4, "cosine", counters=counters)
     assert 4 * 4000 <= counters["comparisons"] < 8 * 4000
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("far", [1e25, 1e150, 1e200])
+def test_knn_join__of_many_dimensions_with_rows_far_away_warns_of_nothing(far: float) -> None:
+    random = np.random.default_rng(1)
+    points = random.standard_normal((1000, 64))
+    points[::50] *= far
+    queries = points[:500].copy()
+    found = knn_join(queries, points, 3)
+    with np.errstate(over="ignore"):
+        expected = nearest(queries, points, 3, "euclidean", np.full(500, -1))
+    assert np.array_equal(found.neighbour, expected[0])
+    assert np.array_equal(found.distance, expected[1])

@@ -15,6 +15,7 @@ import numpy as np
 
 from epsjoin.kernels.arrays import Bools, Floats, Floats32
 from epsjoin.kernels.distances import COSINE, EUCLIDEAN
+from epsjoin.kernels.product.product import MIN_THRESHOLD
 from epsjoin.local.metric import METRICS, Metric
 from epsjoin.local.plan.costs import (
     PRODUCT_NS_PER_COORDINATE,
@@ -192,7 +193,8 @@ def let_through(
     products = left @ right.T
     of_left, offset = half_and_offset(np.einsum("ij,ij->i", left, left), space, metric, eps)
     of_right, _ = half_and_offset(np.einsum("ij,ij->i", right, right), space, metric, 0.0)
-    products -= (of_left - offset).astype(np.float32)[:, None]
+    # a threshold of a far row may be beyond float32
+    products -= np.maximum(of_left - offset, MIN_THRESHOLD).astype(np.float32)[:, None]
     return np.asarray(products >= of_right.astype(np.float32))
 
 

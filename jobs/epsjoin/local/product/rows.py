@@ -169,8 +169,7 @@ def half_and_offset(
     space, metric : of these rows.
     eps : threshold of the metric, or one for each row.
     """
-    offset = np.square(reaches(space, metric, np.asarray(eps))) * ((1.0 + _TAU) / 2.0)
-    return (1.0 - slack(space)) / 2.0 * squares, offset
+    return (1.0 - slack(space)) / 2.0 * squares, _offsets(space, metric, np.asarray(eps))
 
 
 def slack(space: FilterSpace) -> float:
@@ -213,8 +212,13 @@ def thresholds(half: Floats32, space: FilterSpace, metric: Metric, distances: Fl
     space, metric : of the filter rows.
     distances : (n,) float64.
     """
-    offset = np.square(reaches(space, metric, distances)) * ((1.0 + _TAU) / 2.0)
-    return _rounded_down(half.astype(np.float64) - offset)
+    return _rounded_down(half.astype(np.float64) - _offsets(space, metric, distances))
+
+
+def _offsets(space: FilterSpace, metric: Metric, distances: Floats) -> Floats:
+    """By how much thresholds are below half of the square; infinite where float64 does not hold it."""
+    with np.errstate(over="ignore"):
+        return np.asarray(np.square(reaches(space, metric, distances)) * ((1.0 + _TAU) / 2.0))
 
 
 def _row_error(d: int, m: int) -> float:
