@@ -124,8 +124,10 @@ def dbscan(
     ``n (min_pts - 2)`` waiting pairs, of 16 bytes each (24 from 2**31 points on). With sample weights there
     may be more. With a negative weight no point is known to be core before the last pair, so all pairs wait.
 
-    Weights are added in twice the precision of float64 and rounded once, so that the degree does not depend
-    on the order of points and pairs: ten weights of 0.1 add up to exactly 1.
+    Weights are added in twice the precision of float64 and rounded once: ten weights of 0.1 add up to exactly
+    1. So the degree does not depend on the order of points and pairs, as long as the square of a point's
+    number of neighbours, times the largest of their weights, is at most 2**53 times the smallest one other
+    than 0 (without their signs). Beyond that it may.
 
     Examples
     --------
