@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from epsjoin.contracts.sources import SourceContract
+from epsjoin.contracts.sources import DELIMITERS, SourceContract
 from epsjoin.errors import DataRefusedError
 from epsjoin.source import blocks, sections
 from epsjoin.source.batches import open_batches
@@ -102,23 +103,29 @@ def test_sections__of_any_size_give_what_the_whole_file_gives(format_: str) -> N
     assert min(n_compared.values()) > 5
 
 
-@pytest.mark.parametrize("delimiter", [";", "\t", "|", "^"])
-def test_sections__of_csv_by_another_delimiter_give_what_the_whole_file_gives(delimiter: str) -> None:
-    source = replace(WIDE, delimiter=delimiter)
-    header = [column.name for column in WIDE.columns]
-    good = "".join(delimiter.join(cells) + "\n" for cells in [header, *[GOOD_ROW] * 9]).encode()
-    n_compared = 0
+def test_sections__of_csv_by_another_delimiter_give_what_the_whole_file_gives() -> None:
+    n_columns = len(WIDE.columns)
+    n_compared = dict.fromkeys(DELIMITERS[1:], 0)
 
-    @examples(200, least=80)
-    @example(good, [len(good) // 3, len(good) // 2], 7, 16)
+    def with_examples(check: Callable[..., None]) -> Callable[..., None]:
+        """One file that has sections by each delimiter."""
+        for delimiter in n_compared:
+            rows = [[column.name for column in WIDE.columns], *[GOOD_ROW] * 9]
+            data = "".join(delimiter.join(cells) + "\n" for cells in rows).encode()
+            check = example((delimiter, data), [len(data) // 3, len(data) // 2], 7, 16)(check)
+        return check
+
+    @examples(520)
+    @with_examples
     @given(
-        files(len(WIDE.columns), delimiter),
+        st.sampled_from([*n_compared]).flatmap(lambda each: st.tuples(st.just(each), files(n_columns, each))),
         st.lists(st.integers(1, 600), max_size=6, unique=True),
         st.sampled_from([1, 7, 4 << 20]),
         st.sampled_from([16, 200, 4 << 20]),
     )
-    def check(data: bytes, inner: list[int], chunk: int, block: int) -> None:
-        nonlocal n_compared
+    def check(file: tuple[str, bytes], inner: list[int], chunk: int, block: int) -> None:
+        delimiter, data = file
+        source = replace(WIDE, delimiter=delimiter)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sections, "CHUNK", chunk)
             patch.setattr(blocks, "BLOCK", block)
@@ -126,10 +133,10 @@ def test_sections__of_csv_by_another_delimiter_give_what_the_whole_file_gives(de
             outcome = in_sections(data, source, found) if found else None
             if outcome is not None:
                 assert outcome == by_definition(data, source, "a")
-                n_compared += 1
+                n_compared[delimiter] += 1
 
     check()
-    assert n_compared > 0
+    assert min(n_compared.values()) > 0
 
 
 QUOTED = [
@@ -155,13 +162,16 @@ def test_sections__a_file_of_plain_quotes_is_cut_behind_the_first_record_that_en
     lines = [1, 2, 3, 6, 7, 8, 9]
     expected = by_definition(data, source, "a")
     assert [line for line, _, _ in expected.refused] == [6]
+    read: list[list[Section]] = []
     for place in range(4, len(data)):
         cuts = divided(data, [place], "csv", delimiter)
         behind = [(end, line) for end, line in zip(ends[:-1], lines[1:], strict=True) if end > place]
         assert [(each.begin, each.line) for each in cuts] == ([(0, 1), behind[0]] if behind else [])
         assert [each.end for each in cuts] == ([behind[0][0], len(data)] if behind else [])
-        if cuts:
+        if cuts and cuts not in read:
             assert in_sections(data, source, cuts) == expected
+            read.append(cuts)
+    assert len(read) == len(QUOTED) - 1
     every = divided(data, list(range(4, len(data))), "csv", delimiter)
     assert in_sections(data, source, every) == expected
 
