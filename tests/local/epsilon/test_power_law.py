@@ -23,7 +23,7 @@ def test_border_weights__make_every_difference_equally_frequent(sides):
         -1, len(sides)
     )
     difference = (points[:, None] - points[None]).reshape(-1, len(sides)).astype(float)
-    weight = border_weights(difference, np.array(sides, dtype=float))
+    weight = border_weights(difference.T.copy(), np.array(sides, dtype=float))
     total: dict[tuple[float, ...], float] = {}
     for h, each in zip(map(tuple, difference.tolist()), weight.tolist(), strict=True):
         total[h] = total.get(h, 0.0) + each

@@ -11,7 +11,7 @@ Journal 23 (1981): the weights of :func:`border_weights`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -25,7 +25,7 @@ _BATCH_NUMBERS = 1 << 21
 """Maximum number of coordinates in the temporary array of one step."""
 
 
-def border_weights(difference: Floats, sides: Floats) -> Floats:
+def border_weights(differences: Iterable[Floats], sides: Floats) -> Floats:
     """Compute weights that correct for the border of a box: the larger a difference, the fewer places it has.
 
     Two points that differ by h are both in a box with sides L only if the first is in the box moved by -h,
@@ -34,8 +34,8 @@ def border_weights(difference: Floats, sides: Floats) -> Floats:
 
     Parameters
     ----------
-    difference : (n, d) float64, differences of the two points of each pair; below ``sides`` in absolute
-        value.
+    differences : d times (n,) float64, by how much the two points of each pair differ in a dimension; below
+        its side in absolute value. They are modified, since new arrays in each step would take twice as long.
     sides : (d,) float64, sides of the box, above 0.
 
     Returns
@@ -46,7 +46,12 @@ def border_weights(difference: Floats, sides: Floats) -> Floats:
     ----------
     Ohser, Stoyan 1981: the translation correction, there for pair counts of a planar process.
     """
-    return np.asarray(1.0 / np.prod(1.0 - np.abs(difference) / sides, axis=1), dtype=np.float64)
+    places = np.ones(1)
+    for difference, side in zip(differences, sides, strict=True):
+        np.abs(difference, out=difference)
+        difference /= side
+        places = np.multiply(places, np.subtract(1.0, difference, out=difference), out=difference)
+    return np.divide(1.0, places)
 
 
 def fit_without_border(
@@ -69,7 +74,7 @@ def fit_without_border(
     # side, so the border is not the reason of a flatter curve.
     if metric.is_on_sphere or measured.interval_high < varying.size / 2:
         return None
-    sides, inside = sides[varying], sample[:, varying]
+    sides, columns = sides[varying], np.ascontiguousarray(sample[:, varying].T)
     reach = min(r_max, float(np.nextafter(sides.min(), 0.0)))  # beyond a side the box cannot hold a pair
 
     def weighted() -> Iterator[tuple[Ints, Ints, Floats, Floats]]:
@@ -79,8 +84,8 @@ def fit_without_border(
             for begin in range(0, near.size, step):
                 chunk = near[begin : begin + step]
                 left, right = batch.left[chunk], batch.right[chunk]
-                weight = border_weights(inside[left] - inside[right], sides)
-                yield left, right, batch.distance[chunk], weight
+                differences = (column[left] - column[right] for column in columns)
+                yield left, right, batch.distance[chunk], border_weights(differences, sides)
 
     try:
         law = fit_power_law(pair_count_curve(weighted(), len(sample), reach, seed=seed), len(sample))
