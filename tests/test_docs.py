@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import shlex
@@ -276,6 +277,7 @@ def test_vacuum__whose_reader_has_seen_enough_ends_quietly(tmp_path: Path) -> No
     assert (done.returncode, done.stderr) == (141, "")
 
 
+@functools.cache
 def anchors(page: Path) -> set[str]:
     """The anchors that GitHub gives the headings of a page."""
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import inspect
 import re
@@ -186,14 +187,23 @@ def raised(described: Any, seen: set[Any] | None = None) -> set[str]:
         if function in seen:
             continue
         seen.add(function)
-        for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function)))):
-            if isinstance(node, ast.Raise) and "ArgumentError" in ast.unparse(node).partition("(")[0]:
-                found.add("ArgumentError")
-            elif isinstance(node, ast.Call):
-                called = resolved(node.func, function.__globals__)
-                if (getattr(called, "__module__", "") or "").startswith("epsjoin."):
-                    found |= raised(called, seen)
+        raises, called = lines_of(function)
+        found |= raises.union(*(raised(each, seen) for each in called))
     return found
+
+
+@functools.cache  # most public functions call the same ones
+def lines_of(function: Any) -> tuple[set[str], list[Any]]:
+    """What a function's own lines raise and what they call, as :func:`raised` has them."""
+    raises, called = set[str](), []
+    for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(function)))):
+        if isinstance(node, ast.Raise) and "ArgumentError" in ast.unparse(node).partition("(")[0]:
+            raises.add("ArgumentError")
+        elif isinstance(node, ast.Call):
+            each = resolved(node.func, function.__globals__)
+            if (getattr(each, "__module__", "") or "").startswith("epsjoin."):
+                called.append(each)
+    return raises, called
 
 
 def bodies(described: Any) -> Iterator[Any]:

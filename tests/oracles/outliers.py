@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import heapq
 import math
 import operator
 from collections.abc import Callable, Iterable
@@ -62,11 +63,14 @@ def knn(
 ) -> list[list[tuple[float, int]]]:
     """For each query its k smallest (distance, row); without queries the points, each without itself."""
     return [
-        sorted(
-            (distance(query, point), row)
-            for row, point in enumerate(points)
-            if queries is not None or row != number
-        )[:k]
+        heapq.nsmallest(
+            k,
+            (
+                (distance(query, point), row)
+                for row, point in enumerate(points)
+                if queries is not None or row != number
+            ),
+        )
         for number, query in enumerate(points if queries is None else queries)
     ]
 

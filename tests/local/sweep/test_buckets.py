@@ -59,6 +59,6 @@ def test_sort_blocks__sorts_by_both_rows_in_little_memory(kind, with_distance, i
         tracemalloc.stop()
     assert blocks == []
     assert left.dtype == right.dtype == into
-    assert (left.astype(np.int64) * N_RIGHT + right).tolist() == expected.tolist()
-    assert distance.tolist() == ((expected + 0.5).tolist() if with_distance else [])
+    np.testing.assert_array_equal(left.astype(np.int64) * N_RIGHT + right, expected)
+    np.testing.assert_array_equal(distance, expected + 0.5 if with_distance else [])
     assert peak < peak_bytes * m + 40 * n_left + 300_000, (peak / m, m)

@@ -41,9 +41,8 @@ def test_sort__sorts_by_both_rows_in_little_memory(m, d, max_buckets, n_jobs, mo
         tracemalloc.stop()
     assert blocks == []
     assert [column.dtype for column in pairs] == [np.int64, np.int64, np.float64]
-    assert pairs.left.tolist() == left.tolist()
-    assert pairs.right.tolist() == right.tolist()
-    assert pairs.distance.tolist() == _distances(points, left, right).tolist()
+    for found, expected in zip(pairs, (left, right, _distances(points, left, right)), strict=True):
+        np.testing.assert_array_equal(found, expected)
     assert peak < 28 * m + 300_000, (peak / max(1, m), m)
 
 
