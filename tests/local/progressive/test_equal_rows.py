@@ -33,14 +33,18 @@ def test_find_equal_rows__takes_no_two_numbers_for_one() -> None:
     assert [places.tolist() for places in find_equal_rows(values, np.ones(4, np.bool_))] == [[1], [3]]
 
 
-def joined(*tables: Any, on: JoinCondition, how: Any) -> tuple[list[int], dict[str, Any]]:
+def joined(
+    *tables: Any, on: JoinCondition, how: Any, memory: str = "2MB"
+) -> tuple[list[int], dict[str, Any]]:
     counters: dict[str, Any] = {}
-    with progressive_join(*tables, on=on, how=how, memory="2MB", counters=counters) as found:
+    with progressive_join(*tables, on=on, how=how, memory=memory, counters=counters) as found:
         return sorted(row for batch in found for row in batch.pairs.left.tolist()), counters
 
 
 HOT = 30_000
 """Equal rows, which are those of several runs."""
+DENSE = 12_000
+"""Rows that are all near one another, and of several runs of less memory."""
 
 
 @pytest.mark.parametrize("on", [Equi(), Similarity(0.5)], ids=["equi", "similarity"])
@@ -61,17 +65,18 @@ def test_semi_and_anti__of_many_equal_rows_look_at_few_pairs(on: JoinCondition, 
 def test_semi_and_anti__of_dense_rows_look_at_few_pairs(two: bool, metric: str) -> None:
     """No two are equal, and each is near thousands: one partner suffices."""
     random = np.random.default_rng(0)
-    angle = np.concatenate([random.uniform(0.0, 0.001, HOT), np.linspace(0.5, 1.5, 100)])
-    table = np.column_stack((np.cos(angle), np.sin(angle)))[random.permutation(HOT + 100)]
+    angle = np.concatenate([random.uniform(0.0, 0.001, DENSE), np.linspace(0.5, 1.5, 100)])
+    table = np.column_stack((np.cos(angle), np.sin(angle)))[random.permutation(DENSE + 100)]
     others = table[::2] + 1e-7
     is_hot = np.arctan2(table[:, 1], table[:, 0]) < 0.1
     has_partner = is_hot | (two & (np.arange(len(table)) % 2 == 0))
     on = Similarity({"euclidean": 0.002, "cosine": 2e-6}[metric], metric)
     for how, wanted in (("semi", has_partner), ("anti", ~has_partner)):
-        rows, counters = joined(*((table, others) if two else (table,)), on=on, how=how)
+        tables = (table, others) if two else (table,)
+        rows, counters = joined(*tables, on=on, how=how, memory="1.5MB")
         assert rows == np.flatnonzero(wanted).tolist()
         assert counters["merges"]
-        assert counters["distance_computations"] <= 20 * len(table)  # of 450 million pairs
+        assert counters["distance_computations"] <= 4 * len(table)  # of 72 million pairs
 
 
 def test_semi_and_anti__of_integers_join_no_null_with_another(tmp_path: Any) -> None:
