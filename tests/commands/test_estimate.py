@@ -365,15 +365,15 @@ def test_estimate__of_a_lake_without_the_run_says_what_to_run(
     ("delimiter", "given"), [(",", ()), (";", ()), ("\t", ()), ("^", ("^",)), ("\t", ("tab",))]
 )
 def test_estimate__of_a_file_by_any_delimiter_is_that_of_its_points(
-    square_file: Path,
     tmp_path: Path,
     delimiter: str,
     given: tuple[str, ...],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    file = tmp_path / "square.csv"
-    lines = [["x", "y"], *([repr(float(x)), repr(float(y))] for x, y in square())]
+    points, file, same = square(400), tmp_path / "square.csv", tmp_path / "square.parquet"
+    pq.write_table(pa.table({"x": points[:, 0], "y": points[:, 1]}), same)
+    lines = [["x", "y"], *([repr(float(x)), repr(float(y))] for x, y in points)]
     file.write_text("".join(delimiter.join(line) + "\n" for line in lines))
     asked = ["--columns", "x,y", "--eps", 0.02]
     by = [each for sign in given for each in ("--delimiter", sign)]
-    assert facts(capsys, file, *asked, *by) == facts(capsys, square_file, *asked)
+    assert facts(capsys, file, *asked, *by) == facts(capsys, same, *asked)

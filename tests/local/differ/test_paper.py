@@ -83,8 +83,9 @@ def test_distance__is_twice_the_mean_displacement_in_files() -> None:
 
 @pytest.mark.parametrize("method", PAPER)
 def test_counters__are_those_of_the_formula(method: str) -> None:
-    """6,000 rows of 600 bytes, u = 15, 1 % changed: blocks within 2 % of the formula."""
-    n, row_bytes, block = 6_000, 600, 4096
+    """Rows of 600 bytes, u = 15, 1 % changed: blocks within 2 % of the formula."""
+    n = 6_000 if method == "PHC2" else 3_000  # of fewer its buckets are small, and their last blocks count
+    row_bytes, block = 600, 4096
     old = np.random.default_rng(3).permutation(n)
     changed = set(range(0, n, 100))
     files = [
