@@ -213,8 +213,9 @@ class Metric:
             pole = self.full_turn / 4.0
             bad = (np.abs(points[:, 0]) > pole) | (np.abs(points[:, 1]) > 4.0 * pole)
             needs = (
-                f"{self.name} needs a latitude from -{pole:g} to {pole:g} "
-                f"and a longitude from -{4 * pole:g} to {4 * pole:g}"
+                # all digits: float32(pi / 2) is above the largest latitude in radians
+                f"{self.name} needs a latitude from -{pole:.17g} to {pole:.17g} "
+                f"and a longitude from -{4 * pole:.17g} to {4 * pole:.17g}"
             )
         else:
             return None

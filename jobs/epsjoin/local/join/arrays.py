@@ -104,7 +104,7 @@ def self_join(
         first row and column); the metric is not defined for a point.
     BudgetError
         There are more than ``max_pairs`` pairs. Or ``cuts`` have a split rule without a limit, and one cube
-        would be copied into a million rows.
+        would be copied into a million rows. Or a part stays larger than their ``most_part_rows``.
 
     See Also
     --------

@@ -113,8 +113,8 @@ def plan_join(
             raise BudgetError(
                 f"the largest of {plan.n_parts:,} parts would have about {plan.expected_part_rows:,.0f} "
                 f"rows, {max_rows:,} are allowed, and at {cuts.replication_budget:g} rows per point "
-                "(replication_budget) no more parts can be cut; allow larger parts (worker_memory_mb), "
-                "or more rows per point"
+                "(replication_budget) no more parts can be cut; allow larger parts (most_part_rows; in a run "
+                "worker_memory_mb), or more rows per point"
             )
         plan = finer
     return plan
