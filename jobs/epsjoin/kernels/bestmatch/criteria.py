@@ -1,4 +1,4 @@
-"""Criteria of given pairs of a left and a right row: their values, and whether these are within eps."""
+"""Criteria of given pairs of a left and a right row: their values, and whether they are within eps."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def nearest_begins(left: Floats, right: Floats, eps: float, begins: Ints, ends: 
     Parameters
     ----------
     left, right : (n,) and (m,) float64, both ascending; not modified.
-    eps : what is farther is none; at least 0, or infinite.
+    eps : numbers that are farther are left out; at least 0, or infinite.
     begins, ends : (n,) int64, filled: the nearest ones are ``right[begins[i]]`` until before
         ``right[ends[i]]``, all at the same distance as float64 computes it.
 
@@ -82,7 +82,7 @@ def nearest_begins(left: Floats, right: Floats, eps: float, begins: Ints, ends: 
 
     Notes
     -----
-    O(n log m + m). Rounded differences never fall with the distance, so the nearest ones are neighbours.
+    O(n log m + m). Rounded differences never fall as the distance grows, so the nearest ones are neighbours.
     """
     pairs = 0
     place = 0
@@ -96,7 +96,7 @@ def nearest_begins(left: Floats, right: Floats, eps: float, begins: Ints, ends: 
             nearest = min(nearest, abs(left[i] - right[place - 1]))
         begin = end = place
         if nearest <= eps:
-            step = 1  # doubled while it stays in the run: many may be as near
+            step = 1  # doubled while it stays in the run: many numbers may be equally near
             while step:
                 if step <= begin and abs(left[i] - right[begin - step]) == nearest:
                     begin -= step
@@ -140,7 +140,7 @@ def first_of_runs(begins: Ints, ends: Ints, right_rows: Ints, first: Ints) -> in
     Returns
     -------
     int
-        The number of right rows that were looked at: those of a run once, as often as it follows itself.
+        The number of right rows that were looked at; a run that successive left rows share counts once.
     """
     looked_at = 0
     for i in range(begins.size):

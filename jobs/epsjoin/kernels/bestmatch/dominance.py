@@ -23,8 +23,8 @@ def undominated(starts: Ints, values: Floats, masks: Masks | None, keep: Bools) 
     starts : (groups + 1,) int64, ascending; the rows of a group are ``starts[g]`` until before
         ``starts[g + 1]``.
     values : (n, c) float64, never NaN; smaller is better, in each column. c may be 0 where there are masks.
-    masks : (n, w) uint64; a row is at least as good as another if it has all its bits. None, for which a
-        kernel of its own is compiled, where no criterion has bits.
+    masks : (n, w) uint64; a row is at least as good as another if it has all bits of the other. None where no
+        criterion has bits; a kernel of its own is compiled for that.
     keep : (n,) bool, filled: whether a row is dominated by no other one.
 
     Returns
@@ -34,10 +34,10 @@ def undominated(starts: Ints, values: Floats, masks: Masks | None, keep: Bools) 
 
     Notes
     -----
-    One column: the minimum. Two: the rows in lexicographic order, and one sweep with the least second value
-    so far. Otherwise each row is compared with the row of the least sum, since that dominates most others,
-    and if it survives with the survivors before it. A sum decides nothing: two may be equal where one row
-    dominates the other.
+    With one column, the rows that have the minimum are kept. With two, one sweep over the rows in
+    lexicographic order remembers the least second value so far. Otherwise each row is compared with the row
+    of the least sum, since that dominates most others, and if it survives with the survivors before it. A sum
+    decides nothing: two may be equal where one row dominates the other.
     """
     comparisons = 0
     columns = values.shape[1]
@@ -90,11 +90,11 @@ def _sweep(order: Ints, values: Floats, keep: Bools) -> int:
 def _compare_with_survivors(
     begin: int, end: int, values: Floats, masks: Masks | None, keep: Bools, alive: Ints, twin: Ints
 ) -> int:
-    """Compare all rows with the one of the least sum, and what that leaves with survivors.
+    """Compare all rows with the one of the least sum, and the rows that this leaves with the survivors.
 
-    The first pass takes no branch that the data decide, since nothing could foretell it; most rows need no
-    other comparison. Of equal rows one is compared, and the others share its fate: ``twin`` has the row that
-    each follows, by its place in the group.
+    The first pass takes no branch that depends on the data, since no processor could foresee it; most rows
+    need no other comparison. One of several equal rows is compared, and the others share its fate: ``twin``
+    has the row that each follows, by its place in the group.
     """
     first = _least_sum(begin, end, values)
     keep[first] = True

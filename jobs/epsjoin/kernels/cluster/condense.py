@@ -1,4 +1,4 @@
-"""From the edges of a spanning tree to clusters: single linkage, and what of it is large enough."""
+"""From the edges of a spanning tree to clusters: single linkage, and those clusters that are large enough."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ class Condensed(NamedTuple):
     Parameters
     ----------
     cluster : (n,) int64, the cluster that each point falls out of.
-    at : (n,) float64, the density (1 / distance) at which it does.
+    at : (n,) float64, the density (1 / distance) at which the point falls out.
     parent : (c,) int64, the cluster that each cluster was split from, -1 for the first; parents come first.
-    birth : (c,) float64, the density at which it was split from it, 0 for the first.
-    split_at : (c,) float64, the distance at which it was, infinite for the first: 1 / birth is rounded twice.
+    birth : (c,) float64, the density at which it was split from its parent, 0 for the first.
+    split_at : (c,) float64, the distance at which it was split, infinite for the first; 1 / birth would be
+        rounded twice.
     size : (c,) int64, points of each cluster at its birth.
     """
 
@@ -71,9 +72,10 @@ def condense(children: Ints, size: Ints, weight: Floats, least: int) -> Condense
 
     Notes
     -----
-    Edges of one weight are removed at once, so that a cluster may split into more than two. What is left is
-    the same by every spanning tree: two points are together as long as a path of lighter edges joins them.
-    One after the other, edges of one weight make clusters that last no time, by the order of rows.
+    Edges of equal weight are removed at once, so a cluster may split into more than two. Therefore every
+    minimum spanning tree gives the same result: two points are together as long as a path of lighter edges
+    joins them. Removed one by one, such edges would make clusters that last no time and depend on the order
+    of the rows.
     """
     n = weight.size + 1
     cluster, at = np.zeros(n, np.int64), np.zeros(n)
@@ -89,7 +91,7 @@ def condense(children: Ints, size: Ints, weight: Floats, least: int) -> Condense
             cluster[node] = home
             at[node] = falling
             continue
-        # the pieces lie behind what waits; a piece that an edge as heavy holds together is split on
+        # the pieces lie behind the nodes that wait; a piece whose top edge is as heavy is split further
         distance = weight[node - n]
         begin, end, done = waiting, waiting + 1, waiting
         n_large = 0

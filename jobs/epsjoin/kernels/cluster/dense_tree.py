@@ -1,7 +1,7 @@
 """The minimum spanning tree of points under mutual reachability, by the distances of all pairs.
 
-Prim's: the tree grows by the lightest edge that leaves it, so each row is compared once with all that are
-not in the tree yet. Of edges as light that with the smallest rows comes first, as in
+This is Prim's algorithm: the tree grows by the lightest edge that leaves it, so each row is compared once
+with all rows outside the tree. Of equally light edges the one with the smallest rows comes first, as in
 :mod:`epsjoin.kernels.cluster.spanning_tree`: the trees of both are the same.
 """
 
@@ -19,14 +19,14 @@ from epsjoin.kernels.distances import EUCLIDEAN
 
 
 class Outside(NamedTuple):
-    """The n - 1 rows that are not in the tree, the first of as many as there still are.
+    """The rows that are not in the tree yet: the first entries of n - 1, as many as rows are left.
 
     Parameters
     ----------
-    rows, cores : (n - 1,) their numbers, at first from 1 on, and core distances.
+    rows, cores : (n - 1,) the numbers of these rows, at first from 1 on, and their core distances.
     flat : (d * (n - 1),) float64, their coordinates, axis by axis.
-    lightest, partner : (n - 1,) the lightest edge of each into the tree, its weight, at first infinite, and
-        its row there.
+    lightest, partner : (n - 1,) the weight of the lightest edge from each row into the tree, at first
+        infinite, and the row of the tree at which it ends.
     values : (n - 1,) float64, room.
     """
 
@@ -68,7 +68,8 @@ def grow_dense_tree(
 
     Notes
     -----
-    O(n² d) for all edges; the memory of the points, once more. It returns a number alone, as ``grow_forest``.
+    O(n² d) for all edges; as much memory again as the points take. It returns only a number, as
+    :func:`epsjoin.kernels.cluster.spanning_tree.grow_forest` does.
     """
     n_edges, d = left.size, points.shape[1]
     rows, cores, flat, lightest, partner, values = outside

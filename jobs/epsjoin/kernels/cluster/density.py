@@ -1,4 +1,4 @@
-"""DBSCAN on pairs that come in batches: degrees, unions as soon as both ends are known to be core."""
+"""DBSCAN on pairs that come in batches: the degrees of rows, and the unions of pairs of core rows."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def add_sizes(left: Ends, right: Ends, sizes: Ints, core_at: int, degree: Ints, 
 
 @njit_inner
 def _add(total: Floats, rest: Floats, at: int, added: float) -> None:
-    """Add to a sum, and what rounding takes from it to its rest (theorem B), see :func:`add_weights`."""
+    """Add a number to a sum, and the rounding error to its rest (theorem B): see :func:`add_weights`."""
     before = total[at]
     after = before + added
     part = after - before
@@ -88,7 +88,7 @@ def add_weights(
     Parameters
     ----------
     left, right : (n_pairs,) rows, 0 to n - 1.
-    weight, weight_rest : (n,) float64, the weight is their sum, as that of :func:`sum_weights`.
+    weight, weight_rest : (n,) float64; the weight is their sum, as :func:`sum_weights` returns it.
     core_at : degree that makes a row core; infinity where sums may fall again.
     degree, rest : (n,) float64, the sum is ``degree + rest``; modified. The rest is what rounding took from
         the degree: their sum is off by about ``(m u)**2 sum(|weight|)`` for m terms, u = 2**-53.
@@ -154,7 +154,7 @@ def unite_cores(pairs: EndPairs, is_core: Bools, parent: Ints, others: EndPairs)
 
 @njit
 def find_nearest_cores(pairs: EndPairs, is_core: Bools, home: Ends, home_distance: Floats) -> None:
-    """Keep for every row that is not core its nearest core row, ties: the smallest row.
+    """Keep for every row that is not core its nearest core row; of equally near ones the smallest.
 
     Parameters
     ----------
@@ -208,9 +208,9 @@ def find_homes(home: Ints32, is_core: Bools) -> None:
 
     Parameters
     ----------
-    home : (n,) int32, modified. Before: of core rows a forest as in
-        :mod:`epsjoin.kernels.cluster.union_find`; of other rows their nearest core row, the row itself where
-        there is none. After: the smallest core row of the cluster; -1 for rows in none.
+    home : (n,) int32, modified. Before: for core rows a forest as in
+        :mod:`epsjoin.kernels.cluster.union_find`; for other rows their nearest core row, or the row itself
+        where there is none. After: the smallest core row of the cluster; -1 for rows in none.
     is_core : (n,) bool.
     """
     for row in range(home.size):

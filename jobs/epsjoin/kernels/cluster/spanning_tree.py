@@ -2,8 +2,8 @@
 
 The *mutual reachability* of two points is the largest of their distance and their core distances. In a round
 each component finds its lightest edge to a point outside of it (Borůvka). A box that is beyond the lightest
-edge so far, or holds points of the same component alone, is left out. Of edges as light that with the
-smallest rows is the lightest one, so that no round closes a circle and the tree is the same on every run.
+edge so far, or holds only points of the same component, is left out. Of equally light edges the one with the
+smallest rows comes first, so that no round closes a cycle and the tree is the same on every run.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ class Forest(NamedTuple):
     Parameters
     ----------
     left, right, weight : (n - 1,) the edges that were found, ``left < right``, in no order.
-    parent, component : (n,) int64, of each row in a forest of union-find, and its root; at first itself.
-    lightest, low, high : (n,) of the lightest edge that leaves a component, by its root: the weight, the
-        smaller and the larger row.
+    parent, component : (n,) int64, the parent of each row in a forest of union-find, and its root; at first
+        the row itself.
+    lightest, low, high : (n,) the lightest edge that leaves each component, by the component's root: its
+        weight, its smaller and its larger row.
     partner, reached : (n,) the lightest edge of each row that was seen: the other row, at first -1, and the
         weight.
-    known : (n,) float64, a row has no lighter edge that leaves its component; at first 0.
-    below : (nodes,) int64, the one component of the points below each node, -1 where they are of several.
+    known : (n,) float64, no edge that leaves the row's component from this row is lighter; at first 0.
+    below : (nodes,) int64, the component of all points below each node, -1 where they are of several.
     least_core : (nodes,) float64, the least core distance below each node; at first infinite.
     """
 
@@ -78,7 +79,7 @@ def least_cores(tree: BoxTree, core: Floats, least: Floats) -> None:
 
 @njit
 def _components_below(tree: BoxTree, component: Ints, below: Ints) -> None:
-    """Write the one component of the points below each node; -1 where they are of several."""
+    """Write the component of all points below each node; -1 where they are of several."""
     n, n_nodes = tree.order.size, tree.low.shape[0]
     n_leaves = (n_nodes + 1) // 2
     for node in range(n_nodes - 1, -1, -1):
@@ -148,7 +149,7 @@ def grow_forest(
     begin: int,
     at_once: float,
 ) -> tuple[int, int, float]:
-    """Search on for the edges of the minimum spanning tree under mutual reachability, to the end of a round.
+    """Continue a round of the search for the minimum spanning tree under mutual reachability.
 
     Parameters
     ----------
@@ -171,8 +172,8 @@ def grow_forest(
 
     Notes
     -----
-    At most log2(n) rounds; O(n) memory. It returns numbers alone: what Ctrl-C raises while numba makes arrays
-    of a result becomes a ``SystemError``.
+    There are at most log2(n) rounds; O(n) memory. It returns only numbers: were Ctrl-C pressed while numba
+    makes arrays of a result, a ``SystemError`` would be raised instead of a ``KeyboardInterrupt``.
     """
     order, places, tree_low, tree_high = tree.order, tree.places, tree.low, tree.high
     n, (n_leaves, levels) = order.size, shape_of(tree_low)

@@ -12,7 +12,7 @@ Rows = Ints | Ints32
 
 @njit
 def find_root(parent: Rows, node: int) -> int:
-    """Root of the tree of ``node``; every second node on the way is moved up (path halving).
+    """Find the root of the tree of ``node``; every second node on the way is moved up (path halving).
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def find_root(parent: Rows, node: int) -> int:
 
 @njit
 def unite(parent: Rows, one: int, other: int) -> bool:
-    """Join the trees of two nodes under the smaller root; whether they were two trees before.
+    """Join the trees of two nodes under the smaller root; return whether they were two trees before.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def flatten(parent: Rows) -> None:
 
 @njit
 def forest(n_nodes: int, left: Ints, right: Ints) -> Ints:
-    """Smallest node that each node is connected with by the edges ``(left[i], right[i])``.
+    """Find the smallest node that each node is connected with by the edges ``(left[i], right[i])``.
 
     Parameters
     ----------

@@ -21,7 +21,7 @@ def compare_pairs(
     distance: Floats,
     is_dropped: Bools,
 ) -> Ints8:
-    """Tell of each pair of now whether it was there before.
+    """Tell for each pair there is now whether it was there before.
 
     Parameters
     ----------

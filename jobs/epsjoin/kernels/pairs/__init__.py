@@ -1,6 +1,6 @@
-"""What becomes of pairs: room for them, their order, a matrix.
+"""What becomes of pairs: they are stored, put in order, and written as a matrix.
 
-* What a sweep fills, and its counters: ``batch``
-* What puts pairs in order: ``sort_pairs``, ``pair_keys`` and ``ranks``
-* A matrix of them: ``graph``
+* Room for the pairs of a sweep, and its counters: ``batch``
+* Kernels that put pairs in order: ``sort_pairs``, ``pair_keys`` and ``ranks``
+* Pairs as a sparse matrix: ``graph``
 """

@@ -36,14 +36,14 @@ def fill_both_ends(
     Parameters
     ----------
     left, right : (m,) row numbers, sorted by (left, right), ``left < right``.
-    values : (m,) float64 what the entries are; (0,) where nobody asks for them.
+    values : (m,) float64, the entries of the matrix; (0,) where nobody asks for them.
     lower, upper : (n,) int64, for each row the next place of a smaller and of a larger column; modified.
     columns, entries : (2 m,) the result; modified.
 
     Notes
     -----
-    O(m). Pairs come by rising left row, so that the smaller columns of a row rise; its larger ones do as its
-    own pairs do.
+    O(m). Pairs come by rising left row, so the smaller columns of a row rise; its larger columns rise because
+    the pairs of one left row come by rising right row.
     """
     has_values = values.size > 0
     for i in range(left.size):

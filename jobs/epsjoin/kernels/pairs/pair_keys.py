@@ -33,9 +33,10 @@ def split_keys(
 
     Parameters
     ----------
-    low : of each key what its bucket leaves open, at least the last ``shift`` bits. May be ``left`` itself.
+    low : the part of each key that its bucket leaves open, at least the last ``shift`` bits. May be ``left``
+        itself.
     ends : (buckets,) int64, where the keys of each bucket end; they begin where those before end.
-    shift : a bucket has the keys that are equal but for so many last bits.
+    shift : number of last bits in which the keys of one bucket may differ.
     first, last : the buckets from ``first`` to before ``last`` are split.
     right_bits : number of bits of a right row.
     points : (n, d) float64, not modified; the right rows are those from ``first_right`` on.
@@ -43,7 +44,7 @@ def split_keys(
 
     Notes
     -----
-    Points lie anywhere in memory, so it is asked for the right ones ahead; the left ones come in order.
+    The right points lie anywhere in memory, so they are asked for ahead; the left ones come in order.
     """
     numbers, d = points.reshape(-1), points.shape[1]
     right_mask = (1 << right_bits) - 1

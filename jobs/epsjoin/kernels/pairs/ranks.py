@@ -1,7 +1,7 @@
-"""Few pairs of one row put in order at once: each goes to the place that says how many are before it.
+"""Few pairs of one row put in order at once: each goes to the place given by how many come before it.
 
-Sorting by insertion ends in a branch for each pair, which no processor foresees. Here a lane for each of up
-to 8 pairs counts those of all pairs that come before its own.
+Sorting by insertion takes a branch for each pair that no processor foresees. Here up to 8 pairs have a lane
+each, which counts the pairs that come before its own.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SHIFT = FEW.bit_length()
 
 
 def _count_before(builder: Any, right: Any, begin: Any, count: Any, own: Any) -> Any:
-    """Write the loop over all pairs; returns for each lane how many of them are below its own."""
+    """Write the loop over all pairs; return for each lane how many of them are below its own."""
     before = builder.block
     loop, end = builder.append_basic_block("others"), builder.append_basic_block("counted")
     builder.branch(loop)
@@ -168,8 +168,8 @@ def write_sorted(
 
     Notes
     -----
-    Up to ``FEW`` pairs of a row take time by the square of their number, more than that
-    :func:`epsjoin.kernels.pairs.sort_pairs.sort_group`.
+    Up to ``FEW`` pairs of a row take time that grows with the square of their number; more pairs than that
+    are sorted by :func:`epsjoin.kernels.pairs.sort_pairs.sort_group`.
     """
     has_distance = int(distance.size > 0)
     begin = 0

@@ -73,26 +73,26 @@ def pack(left: Ints, right: Ints, distance: Floats, begin: int, block: Block, fi
 
 @njit
 def count(rows: RowNumbers, counts: Ints) -> None:
-    """Add to ``counts`` how often each row comes."""
+    """Add to ``counts`` how often each row occurs."""
     for i in range(rows.size):
         counts[rows[i]] += 1
 
 
 @njit
 def count_in_buckets(left: RowNumbers, shift: int, counts: Ints) -> None:
-    """Add to ``counts`` how many pairs each bucket has, that of ``2**shift`` successive left rows."""
+    """Add to ``counts`` the number of pairs of each bucket, which has ``2**shift`` successive left rows."""
     for i in range(left.size):
         counts[left[i] >> shift] += 1
 
 
 @njit
 def add_up(counts: Ints) -> None:
-    """Make counts the places of pairs that are grouped by buckets, each range behind those before it.
+    """Turn counts into the places of pairs grouped by bucket; in a bucket the ranges follow one another.
 
     Parameters
     ----------
-    counts : (ranges, buckets) int64, how many pairs of each range each bucket has; becomes the places of
-        the first of them.
+    counts : (ranges, buckets) int64, how many pairs of each range lie in each bucket; replaced by the place
+        of the first of them.
     """
     place = 0
     for bucket in range(counts.shape[1]):
@@ -147,10 +147,10 @@ def sort_group(right: RowNumbers, distance: Floats, begin: int, end: int) -> Non
 
     Notes
     -----
-    Of k pairs whose right rows span a range of b bits, the lowest digits are sorted first, b / 8 of them (a
-    radix sort): O(k b). Groups that are in order, as where sweeps go through equal places by row, are left as
-    they are. Large ones are first parted in place by their highest digit, so that 24 bytes a pair are needed
-    for one part at a time: of distinct rows it has 1 / 256 of the range at most.
+    A radix sort: k pairs whose right rows span a range of b bits are sorted by b / 8 digits, the lowest
+    first, in O(k b). Groups that are in order already, as where sweeps go through equal places by row, are
+    left as they are. Large groups are first parted in place by their highest digit, so that 24 bytes a pair
+    are needed for only one part at a time; if the rows are distinct, it has at most 1 / 256 of the range.
     """
     if end - begin < 2:
         return

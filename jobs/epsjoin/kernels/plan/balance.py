@@ -10,11 +10,11 @@ from epsjoin.kernels.arrays import Floats, Ints
 
 @njit
 def balanced_position(order: Ints, values: Floats, weights: Floats, fraction: float) -> float:
-    """Find the value with ``fraction`` of the weight below it, one value at least on either side.
+    """Find the value with ``fraction`` of the weight below it, and at least one value on either side.
 
     Parameters
     ----------
-    order : (k,) int64, rows by rising value; others than those that are asked about may be among them.
+    order : (k,) int64, rows by rising value; rows that are not asked about may be among them.
     values : (m,) float64, by row.
     weights : (m,) float64, by row; below 0: the row is not asked about.
     fraction : of the sum of the weights, which are added up in the order of the values.
@@ -49,7 +49,7 @@ def divide_weights(
     ----------
     lower, upper : (k,) float64, where the cube of each row begins and ends.
     weights : (k,) float64.
-    position : of the cut.
+    position : where the cut lies.
     left, right : room for k float64; filled from the beginning, in the order of the rows.
 
     Returns

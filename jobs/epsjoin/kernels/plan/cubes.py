@@ -30,7 +30,7 @@ class Cubes(NamedTuple):
 
 @njit
 def make_cubes(lower: Floats, upper: Floats, reach: Floats) -> tuple[Floats, Floats]:
-    """Compute the sides of boxes enlarged by their reach, a little too far out, so rounding parts no pair.
+    """Compute the sides of boxes enlarged by their reach, a little too far, so that rounding loses no pair.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def assign_cubes(cubes: Cubes, tree: CutTree) -> AssignedRows:
 
 @njit
 def _count_begun(begin: Floats, end: Floats) -> int:
-    """Pairs ``begin_i <= end_j`` of two ascending columns; O(n)."""
+    """Count the pairs with ``begin_i <= end_j`` of two ascending columns; O(n)."""
     total = 0
     begun = 0
     for j in range(end.shape[0]):
@@ -96,7 +96,7 @@ def _count_begun(begin: Floats, end: Floats) -> int:
 
 @njit
 def overlaps(lower: Floats, upper: Floats, is_right: Bools, is_self: bool, rows: Ints, n_axes: int) -> Ints:
-    """Pairs of rows whose cubes meet on an axis, by axis: the candidates of a sweep along it.
+    """Count on each axis the pairs of rows whose cubes meet there: the candidates of a sweep along it.
 
     Parameters
     ----------
@@ -113,7 +113,8 @@ def overlaps(lower: Floats, upper: Floats, is_right: Bools, is_self: bool, rows:
     Notes
     -----
     ``lower_x <= upper_y`` and ``lower_y <= upper_x`` both hold when two intervals meet, else exactly one of
-    them. So the pairs that meet are the times that either holds, less all pairs. O(m log m) per axis.
+    them. So the number of pairs that meet is how often either holds, less the number of all pairs. O(m log m)
+    per axis.
     """
     m = rows.shape[0]
     counts = np.zeros(n_axes, np.int64)
@@ -156,7 +157,7 @@ def overlaps(lower: Floats, upper: Floats, is_right: Bools, is_self: bool, rows:
 
 
 def separating_axes(cubes: Cubes, is_right: Bools, is_self: bool) -> Ints:
-    """All axes, the one on which the fewest cubes meet first, ties by number; (e,) int64."""
+    """List all axes, that on which the fewest cubes meet first, ties by number; (e,) int64."""
     n, e = cubes.lower.shape
     met = overlaps(cubes.lower, cubes.upper, is_right, is_self, np.arange(n), e)
     return np.argsort(met, kind="stable").astype(np.int64, copy=False)

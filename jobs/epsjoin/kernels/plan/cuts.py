@@ -1,19 +1,20 @@
 """The planned tree of cuts: which parts a row goes to, and which part reports a pair.
 
-Each pair exactly once. Per axis j a row covers the interval [lower_j, upper_j] of its cube, and on the
-hash axis [hash(id), infinity). Two rows within eps meet on every axis, so their reference point
-``r_j = max(lower_j(x), lower_j(y))`` lies in both. The leaves of the tree divide the whole space, so
-exactly one leaf holds r.
+Each pair is reported exactly once, for this reason. On axis j a row covers the interval [lower_j, upper_j] of
+its cube, and on the hash axis [hash(id), infinity). Two rows within eps meet on every axis, so their
+reference point ``r_j = max(lower_j(x), lower_j(y))`` lies in both. The leaves of the tree divide the whole
+space, so exactly one leaf holds r.
 
 * *Both rows are there.* At a cut v on the path to that leaf, if r_j < v both lower_j < v: both rows go
   left. If r_j >= v both upper_j >= r_j >= v: both go right.
 * *That leaf reports, no other does.* In a leaf, bit j of a row's mask says that the row went right at
   some cut of axis j with lower_j < v, that is, lower_j is below the leaf's lower bound on axis j. Both
-  rows have bit j exactly when r_j is below that bound; neither row, and so not r, is above the leaf's upper
-  bounds, else it had not gone left. So ``mask_x & mask_y == 0`` exactly when the leaf holds r.
+  rows have bit j exactly when r_j is below that bound. No ``lower_j`` of either row, and so not r, is above
+  the leaf's upper bounds, else the row would not have gone left. So ``mask_x & mask_y == 0`` exactly when the
+  leaf holds r.
 
-Nothing is asked of the cuts: any tree is exact. Corners are compared as float64 computed once per row by
-:func:`~epsjoin.kernels.codes.cube_lower` and ``cube_upper``, whose slack makes cubes of rows within eps
+The proof asks nothing of the cuts: any tree is exact. Corners are compared as float64, computed once per row
+by :func:`~epsjoin.kernels.codes.cube_lower` and ``cube_upper``, whose slack makes cubes of rows within eps
 meet.
 
 With Euclid's norm an axis may be any direction of length 1: rows within eps are within eps on it. A tree over
@@ -107,7 +108,8 @@ def turned_sides(embedded: Floats, row: int, direction: Floats, half: float) -> 
 
     Returns
     -------
-    The slack is eight times the rounding of the sum. Where the sum is not finite, everywhere.
+    The slack is eight times the rounding of the sum. Where the sum is not finite, the cube reaches
+    everywhere.
     """
     value = 0.0
     total = 0.0
@@ -234,9 +236,9 @@ def holding_parts(embedded: Floats, hashes: Floats, tree: CutTree) -> Ints:
     -----
     Every row within eps of a row x goes to this part, if it goes to all parts that its cube of side 2 eps
     touches, and both ways at cuts by hash: at a cut of the path to the leaf, if x lies below it so does that
-    cube's lower side, which is x at most; else the upper side, which is x at least, lies not below it. On an
-    axis the sides are monotone roundings of ``y - eps`` and ``y + eps``. Along a direction, x and y are sums
-    with an error of an eighth of the slack of y's side, but for a term in eps
+    cube's lower side, which is x at most; else the upper side, which is x at least, does not lie below it. On
+    an axis the sides are monotone roundings of ``y - eps`` and ``y + eps``. Along a direction, x and y are
+    sums with an error of an eighth of the slack of y's side, but for a term in eps
     (:func:`epsjoin.local.plan.one_sided.reach` has a wider cube for that).
     """
     n_embedded = embedded.shape[1]

@@ -1,7 +1,7 @@
 """The replicator of GESS, which turns cubes into rows (point, code), and the rows of its parts.
 
 A cube moves down while no cut crosses it; where cuts cross it, the split rule says whether it is divided (a
-replica on each side) or stops. The decision is
+replica on each side) or stops. The decision is one of three:
 
 *global*: all dimensions of a level together (quadtree): the cube is divided on every crossed cut of the
 level, or stops at its cell (Dittrich's dissertation, section 5.3.4.4);
@@ -39,7 +39,7 @@ class Decisions(NamedTuple):
     ----------
     answers, max_rows : see :func:`epsjoin.kernels.plan.rules.decide_split`.
     is_local : whether the cuts are decided one by one.
-    stops_inside : whether a code may end inside a level, as it always may locally.
+    stops_inside : whether a code may end inside a level, as it always may when cuts are decided one by one.
     question : (4,) int64, receives the level, n_crossed, rows and generation for which the answer is unknown.
     """
 
@@ -276,7 +276,8 @@ def stack_rows(
         upper : (n, a) int64, corners of the whole cubes. Not modified.
     boundaries : (parts - 1, w) uint8, of all parts.
     part : number of this part.
-    side : (n,) int8, the table of each row, 0 or 1, when two tables are joined; none for one with itself.
+    side : (n,) int8, the table of each row, 0 or 1, when two tables are joined; None when a table is joined
+        with itself.
 
     Returns
     -------

@@ -55,7 +55,7 @@ def _fits(max_rows: int, n_crossed: int, rows: int, is_local: bool) -> bool:
 
 @njit
 def tabulate(operations: Ints, operands: Ints, generations: int, levels: int, d: int) -> Ints8:
-    """Answer a program for all that it may ask, as :func:`decide_split` reads it.
+    """Evaluate a program for every question that may come, in the form that :func:`decide_split` reads.
 
     Parameters
     ----------

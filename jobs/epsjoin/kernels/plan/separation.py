@@ -23,14 +23,14 @@ def window_lengths(ascending: Floats, eps: float) -> Ints:
 
 @njit
 def separating_axes(rows: Floats, lengths: Ints, picked: Ints, eps: float, first: int, count: int) -> Ints:
-    """Choose axes one by one, each the one that leaves the fewest pairs which all before it leave.
+    """Choose axes one by one: each leaves the fewest of the pairs that the axes before it have left.
 
     Parameters
     ----------
     rows : (m, t) float64, ascending on the axis ``first``.
     lengths : from :func:`window_lengths` on that axis: a pair is a row and one in its window.
     picked : (k,) int64, ascending numbers of the pairs that are looked at, counted row by row.
-    eps : on an axis where they differ by more, a pair is not left.
+    eps : an axis on which the two rows differ by more does not leave the pair.
     first : the first axis that is chosen.
     count : maximum number of axes.
 

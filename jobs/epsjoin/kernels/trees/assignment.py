@@ -26,8 +26,8 @@ def assign(costs: Ints, column_of: Ints) -> int:
 
     Notes
     -----
-    Shortest augmenting paths with potentials: O(n² m) time, 33 bytes for each row and column. Of columns that
-    are equally near, a free one ends the path: rows that are all alike take one step each.
+    Shortest augmenting paths with potentials: O(n² m) time, 33 bytes for each row and column. Among equally
+    near columns a free one is taken, which ends the path: rows that are all alike take one step each.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Histograms of trees, and what they say of the least number of edits.
+"""Histograms of trees, and the lower bounds of the edit distance that follow from them.
 
 Source: Kailing, Kriegel, Schönauer, Seidl, EDBT 2004, section 4: histograms of the heights (they call them
 leaf distances), of the degrees and of the labels, each folded into a fixed number of bins, which only lowers
@@ -25,8 +25,8 @@ class Costs(NamedTuple):
 
     Parameters
     ----------
-    relabel : of a node that gets another label; at least 1.
-    insert : of a node that is inserted or deleted; at least half of ``relabel``.
+    relabel : cost of giving a node another label; at least 1.
+    insert : cost of inserting or deleting a node; at least half of ``relabel``.
     """
 
     relabel: int
@@ -92,7 +92,7 @@ def fill_bounds(
     ----------
     left, right : histograms with the same numbers of bins.
     left_rows, right_rows : (m,) int64, the trees of each pair.
-    costs : of the edits.
+    costs : the costs of the edits.
     bounds : (m, 5) int64, filled: by the sizes, the heights, the degrees, the labels, and by the sum of
         heights and labels. The largest of the five is a bound, too.
 

@@ -39,11 +39,11 @@ def fill_distances(
     ----------
     left, right : the trees.
     left_rows, right_rows : (m,) int64, the trees of each pair.
-    costs : of the edits.
-    limit : what is beyond it is not told apart.
+    costs : the costs of the edits.
+    limit : distances beyond it are not told apart.
     may_cancel : whether equal children of two nodes without an order may be paired in advance: True where the
         distance of subtrees is a metric, which it is not where some nodes have an order and others none.
-    distances : (m,) int64, filled: the distance, or ``limit + 1`` for all that is beyond.
+    distances : (m,) int64, filled: the distance, or ``limit + 1`` where it is beyond the limit.
 
     Returns
     -------
@@ -120,24 +120,24 @@ def _distance(
                 cells[cell] = 0
                 continue
             best = limit + 1
-            for at in range(firsts[a], firsts[a + 1]):  # a goes, one child stays
+            for at in range(firsts[a], firsts[a + 1]):  # a is deleted, one child stays
                 child = all_children[at]
                 child_size = sizes[child]
                 if size - child_size <= reach and abs(child_size - other_size) <= reach:
                     through = cells[child * width + b] + (size - child_size) * insert
                     best = min(best, through)
-            for at in range(other_firsts[b], other_firsts[b + 1]):  # b comes above a
+            for at in range(other_firsts[b], other_firsts[b + 1]):  # b is inserted above a
                 child = all_others[at]
                 child_size = other_sizes[child]
                 if other_size - child_size <= reach and abs(size - child_size) <= reach:
                     through = cells[a * width + child] + (other_size - child_size) * insert
                     best = min(best, through)
             own = relabel if labels[a] != other_labels[b] else 0
-            room = best - own - 1  # what is below may cost, to be of use
+            room = best - own - 1  # what the nodes below may cost for this to be the best
             n_children = firsts[a + 1] - firsts[a]
             n_others = other_firsts[b + 1] - other_firsts[b]
             if room >= 0 and abs(n_children - n_others) * insert <= room:
-                below = (size + other_size - 2) * insert  # all below goes, or comes
+                below = (size + other_size - 2) * insert  # all nodes below are deleted, or inserted
                 if n_children == 1 and n_others == 1:  # most nodes: nothing to choose
                     child = all_children[firsts[a]]
                     other = all_others[other_firsts[b]]
@@ -190,14 +190,14 @@ def _cancel(children: Ints, others: Ints, digests: Labels, other_digests: Labels
 def saving(
     child: int, other: int, sizes: Ints, other_sizes: Ints, costs: Costs, limit: int, cells: Ints
 ) -> int:
-    """Return what it saves to turn a subtree into another instead of deleting and inserting.
+    """Return what is saved by turning one subtree into another instead of deleting and inserting nodes.
 
     Parameters
     ----------
     child, other : the subtrees, by their places.
-    sizes, other_sizes : of all different subtrees of both trees.
-    costs : of the edits.
-    limit : what is beyond it is not told apart.
+    sizes, other_sizes : the sizes of all different subtrees of both trees.
+    costs : the costs of the edits.
+    limit : distances beyond it are not told apart.
     cells : see :func:`fill_cells`.
     """
     size, other_size = sizes[child], other_sizes[other]

@@ -137,7 +137,7 @@ def fill_children(size: Ints, digest: Labels, place: Ints, node_of: Ints, found:
     size, digest : (nodes,), see :func:`fill_digests`.
     place : (nodes,) int64, the place of each node's subtree among the different ones of its tree.
     node_of : (s,) int64, the first node of each different subtree.
-    found : whose ``child`` is filled.
+    found : the different subtrees, whose ``child`` is filled.
     """
     for subtree in range(node_of.size):
         node = node_of[subtree]
