@@ -1,4 +1,4 @@
-"""What instructions on vectors are put together from: lanes that are filled, read, gathered and packed.
+"""Building blocks of instructions on vectors: lanes are filled, read, gathered, packed and stored.
 
 Everything here writes LLVM's instructions for :func:`epsjoin.kernels.accelerate.njit_as`; LLVM makes them for
 any processor.
@@ -58,7 +58,7 @@ def load_some(builder: Any, array: Any, at: Any, is_loaded: Any) -> Any:
 
 
 def load_rows(builder: Any, array: Any, at: Any, is_loaded: Any) -> Any:
-    """Read 8 row numbers, at least 0, of 32 or 64 bits as those of 64, zeros for those not to be read."""
+    """Read 8 row numbers, at least 0, of 32 or 64 bits, widened to 64; zeros for those not read."""
     rows = load_some(builder, array, at, is_loaded)
     return rows if rows.type == INTS else builder.zext(rows, INTS)
 
@@ -101,9 +101,9 @@ def pack(builder: Any, values: Any, is_kept: Any) -> Any:
 
 
 def store_packed(builder: Any, values: Any, is_stored: Any, array: Any, at: Any) -> None:
-    """Write those of 8 numbers that are to be stored one behind the other, and anything behind them.
+    """Write those of 8 numbers that are to be stored, one behind the other.
 
-    8 numbers are written, of which the first are those.
+    8 numbers are always written: these come first, and what follows them has no meaning.
     """
     vector, _, n_bytes = _lanes_of(array)
     if not _IS_SHUFFLED:
@@ -122,7 +122,7 @@ def store_packed(builder: Any, values: Any, is_stored: Any, array: Any, at: Any)
 
 
 def _packing_order(builder: Any, lanes: Any, size: int) -> Any:
-    """Read from a table the order in which 8 words are those of the lanes that are set, and of the others."""
+    """Read from a table the order of 8 words that puts those of lanes that are set before the others."""
     words, order = PLACES // size, ir.VectorType(ir.IntType(8), PLACES)
     name = f"epsjoin_packing_order_{size}"
     if name not in builder.module.globals:
@@ -162,7 +162,7 @@ def store_some(builder: Any, values: Any, is_stored: Any, array: Any, at: Any) -
 
 
 def transpose(builder: Any, rows: list[Any]) -> list[Any]:
-    """Make columns of 8 rows of 8 numbers: lane i of column j is lane j of row i."""
+    """Turn 8 rows of 8 numbers into columns: lane i of column j is lane j of row i."""
     rows = list(rows)
     lanes = range(PLACES)
     for step in (1, 2, 4):

@@ -24,7 +24,7 @@ _DOUBLE_BYTES = 8
 
 
 def _load_near(builder: Any, values: Any, at: Any, size: Any, bound: Any) -> tuple[Any, Any]:
-    """Eight values, and which of them are meant and within the bound."""
+    """Read eight values; return them, and which of those that are meant are within the bound."""
     address = builder.bitcast(builder.gep(values, [at]), DOUBLES.as_pointer())
     loaded = builder.load(address, align=_DOUBLE_BYTES)
     is_near = builder.fcmp_ordered("<=", loaded, in_each_lane(builder, bound, DOUBLES))
@@ -44,7 +44,7 @@ def near_lanes(values: Floats, at: int, size: int, bound: float) -> int:
     ----------
     values : float64; 8 are read from ``at`` on.
     size : number of them that are meant, if they are not all.
-    bound : what they are at most.
+    bound : the largest value that is within.
     """
     near = values[at : at + min(size, PLACES)] <= bound
     return sum(1 << lane for lane in np.flatnonzero(near).tolist())
@@ -77,9 +77,9 @@ def keep_near(
     Parameters
     ----------
     values, at, size, bound : see :func:`near_lanes`.
-    number : of the first of the 8; the others follow.
-    numbers, kept : int64 and float64, written from ``count`` on, which leaves room for 8; what is not kept
-        may be written behind.
+    number : the number of the first of the 8; the others follow.
+    numbers, kept : int64 and float64, written from ``count`` on, where there must be room for 8: entries that
+        are not kept may be written behind those that are.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Ask the memory for what is needed soon: while it comes, other rows are worked on."""
+"""Ask the memory ahead for numbers that are needed soon: while they come, other rows are worked on."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def _read_ahead(builder: Any, points: Any, at: Any) -> Any:
 
 @njit_as(_read_ahead)
 def read_ahead(points: NDArray[Any], at: int) -> int:
-    """Ask the memory for the cache line of a number of an array in C order, which changes nothing: 0."""
+    """Ask the memory for the cache line of a number of an array in C order; changes nothing and returns 0."""
     del points, at  # plain Python has no word for it
     return 0

@@ -41,7 +41,7 @@ class Objects(NamedTuple):
     Parameters
     ----------
     lower, upper : (n, d) float64, sides of the boxes as they came; one array twice for points.
-    eps : (n,) float64, at least 0. Two objects are within when their distance is at most half the sum of
+    eps : (n,) float64, at least 0. Two objects are a pair when their distance is at most half the sum of
         their two eps.
     """
 
@@ -80,8 +80,9 @@ class BoxRows(NamedTuple):
     first_lower, first_upper : (m,) float64, the cubes' sides on the axis of their leaf.
     lower, upper : (m, e) float64, the cubes' sides on every axis.
     segments : (s, 5) int64: begin and end of rows, begin and end of the rows they are compared with, axis.
-        Where both begin alike, each row is compared with the later ones. Where the rows lie after those they
-        are compared with, only with those that begin above them: the others have found them already.
+        Where both ranges begin alike, each row is compared with the later ones. Where the rows lie after
+        those they are compared with, each is compared only with those that begin above it: the others have
+        found it.
     """
 
     row: Ints
@@ -95,7 +96,7 @@ class BoxRows(NamedTuple):
 
 @njit
 def _leaf_axes(lower: Floats, upper: Floats, is_right: Bools, is_self: bool, row: Ints, begin: Ints) -> Ints:
-    """The axis of each leaf on which the fewest of its cubes meet, ties by number; (parts,) int64."""
+    """Find for each leaf the axis on which the fewest of its cubes meet, ties by number; (parts,) int64."""
     n_parts = begin.shape[0] - 1
     n_axes = min(lower.shape[1], CUT_AXES)
     axes = np.empty(n_parts, np.int64)
@@ -161,9 +162,9 @@ def decide_objects(decision: Decision, objects: Objects, x: int, y: int, gap: Fl
 
     Parameters
     ----------
-    decision : metric, with an infinite bound.
+    decision : the metric's, with an infinite bound.
     objects : boxes and their eps.
-    x, y : two of them, in any order.
+    x, y : the numbers of two objects, in any order.
     gap : (2, d) float64, its first row is overwritten by the gaps
         ``max(0, lower_y - upper_x, lower_x - upper_y)``; the second is zeros.
 
@@ -194,9 +195,9 @@ def box_sweep(
 
     Parameters
     ----------
-    state : from :func:`~epsjoin.kernels.sweep.stack_sweep.new_state`; modified. Entries 0 to 3: segment, rows
-        of it that
-        are done, next candidate plus 1 (0: the row's window is not open yet), start of the row's window.
+    state : from :func:`~epsjoin.kernels.sweep.stack_sweep.new_state`; modified. Entries 0 to 3: segment,
+        its rows that are done, next candidate plus 1 (0: the row's window is not open yet), start of the
+        row's window.
     rows : from :func:`gather_rows`.
     objects, decision : see :func:`decide_objects`.
     batch : filled from its beginning with objects, not rows; needs room for one pair at least.

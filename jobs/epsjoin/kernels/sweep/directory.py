@@ -1,6 +1,7 @@
-"""A directory of places: where each bin of them begins among rows that are sorted by place.
+"""A directory of places: where each bin of places begins among rows that are sorted by place.
 
-What lies in a window is found by two of its entries, and no pointer moves, whose end no processor foresees.
+Two of its entries tell which rows lie in a window, so no pointer moves by a distance that no processor
+could foresee.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def make_directory(place: Ints, highest: int, shift: int, ranges: Ranges) -> Int
 
     Parameters
     ----------
-    place : (n,) int64, ascending, fewer than 2**31; not modified.
+    place : (n,) int64, ascending, n below 2**31; not modified.
     highest : the highest place that is looked for.
     shift : a bin has ``2**shift`` places.
     ranges : how ranges of bins are worked on.
@@ -55,7 +56,7 @@ def make_directory(place: Ints, highest: int, shift: int, ranges: Ranges) -> Int
 def _fill(place: Ints, shift: int, starts: Ints32, row: int, last_row: int, begin: int, end: int) -> None:
     """Fill a range of ``starts``, whose places are those of a range of rows.
 
-    Rows are counted, not compared: whether a bin has rows, no processor foresees.
+    Rows are counted, not compared: no processor could foresee whether a bin has rows.
     """
     starts[begin:end] = 0
     for i in range(row, last_row):

@@ -1,7 +1,7 @@
 """Joins of few rows in one call: rows in the order of one axis, each compared with those within eps on it.
 
-What a sweep of many rows does first, choosing coordinates, a grid and chunks, takes longer than such a join.
-Of ten rows the call itself is most of it, so all arguments are in one plain tuple.
+A sweep of many rows first chooses coordinates, a grid and chunks, which takes longer than such a join.
+With ten rows the call itself takes most of the time, so all arguments are in one plain tuple.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ the number of all. A prime: rows of one kind may come at any regular distance.""
 
 
 class Windows(NamedTuple):
-    """Which points each query is compared with; without entries, all, in the order of their numbers.
+    """Which points each query is compared with: if this has no entries, all, in the order of their numbers.
 
     Parameters
     ----------
     queries, points : (n_queries,) and (n_points,) int64, the numbers of both in the order of an axis.
-    begin, end : (n_queries,) int64, where in their order the points begin and end that may be partners of
-        each query, in the order of the queries.
+    begin, end : (n_queries,) int64, in the order of the queries: where the points that may be partners of
+        each query begin and end in the order of the points.
     """
 
     queries: Ints
@@ -49,16 +49,17 @@ class Tables(NamedTuple):
     Parameters
     ----------
     decision : the metric's, "within eps"; a plain tuple.
-    near_metric : by which embedded coordinates tell what may be a pair: EUCLIDEAN, MANHATTAN or CHEBYSHEV;
-        that of the decision, where it is one of these.
-    near_bound : maximum sum (or maximum) of their differences; then that of the decision.
+    near_metric : the metric by which embedded coordinates tell what may be a pair: EUCLIDEAN, MANHATTAN or
+        CHEBYSHEV; that of the decision, where it is one of these.
+    near_bound : the largest sum (or maximum) of their differences that a pair may have; in that case the
+        bound of the decision.
     points, embedded : (m, d) and (m, e) float64, the rows of one table, or of two.
-    first_query, n_queries, first_point, n_points : where the queries begin and how many they are, and so the
-        points: both are all rows, or they are two tables one behind the other.
+    first_query, n_queries, first_point, n_points : where the queries begin and how many there are, and the
+        same for the points: both are all rows, or they are two tables one behind the other.
     is_one : whether they are one table.
-    is_left : whether the queries are the left rows; so they are of one table.
+    is_left : whether the queries are the left rows; True for one table.
     is_ahead : whether each query is compared only with the points behind it, in their order.
-    windows : whom each query is compared with; a plain tuple.
+    windows : the points that each query is compared with; a plain tuple.
     compared : number of points in all windows.
     """
 
@@ -116,7 +117,7 @@ def find_windows(
     Parameters
     ----------
     tables : see :class:`Tables`, as a plain tuple.
-    axis : of the embedded coordinates.
+    axis : an axis of the embedded coordinates.
     queries, points : numbers of both in the order of the axis, see :class:`Windows`.
     eps : maximum difference on the axis.
 
@@ -170,7 +171,7 @@ def join_few(tables: Tables) -> tuple[Ints, Ints, Floats]:
         if found + size + PLACES > room.left.size:
             room = _enlarge(room, found, 2 * found + size + PLACES)
         query = tables.first_query + row
-        n_lanes = -(-size // PLACES) * PLACES  # what is behind the window is added up sooner than left out
+        n_lanes = -(-size // PLACES) * PLACES  # adding up all is faster than leaving out the last ones
         sum_axes(metric, tables.embedded, query, flat, begin, n, n_lanes, values, bound)
         of_row = found
         for j in range(0, size, PLACES):
@@ -270,7 +271,7 @@ def mark_few(tables: Tables, marked: Bools) -> int:
 
 @njit_inner
 def _window_of(tables: Tables, windows: Windows, i: int) -> tuple[int, int, int]:
-    """The number of the i-th query, and where the points begin and end with which it is compared."""
+    """Return the number of the i-th query, and where the points that it is compared with begin and end."""
     if windows.points.size > 0:
         return windows.queries[i], windows.begin[i], windows.end[i]
     return i, i + 1 if tables.is_ahead else 0, tables.n_points
@@ -278,7 +279,7 @@ def _window_of(tables: Tables, windows: Windows, i: int) -> tuple[int, int, int]
 
 @njit
 def _by_axis(tables: Tables, windows: Windows) -> Floats:
-    """The embedded coordinates of all points in their order, axis by axis, and room to read beyond them."""
+    """Copy the embedded coordinates of all points in order, axis by axis, with room to read beyond them."""
     n, d = tables.n_points, tables.embedded.shape[1]
     flat = np.empty(n * d + PLACES)
     flat[n * d :] = 0.0
@@ -291,7 +292,7 @@ def _by_axis(tables: Tables, windows: Windows) -> Floats:
 
 @njit
 def _decide(decision: Decision, tables: Tables, query: int, room: _Room, begin: int, end: int) -> int:
-    """Keep those of a query's partners that are within eps, and their distances; where they end."""
+    """Keep those candidates of a query that are within eps, and their distances; return where they end."""
     kept = begin
     for k in range(begin, end):
         other = room.right[k]
@@ -308,7 +309,7 @@ def _make_room(size: int) -> _Room:
 
 @njit
 def _are_sorted(pairs: Block) -> bool:
-    """Whether pairs are in the order of both rows: that ends where they are not, mostly after a few."""
+    """Whether pairs are in the order of both rows; if not, this is mostly found out after a few."""
     for i in range(1, pairs.left.size):
         before, left = pairs.left[i - 1], pairs.left[i]
         if left < before or (left == before and pairs.right[i] < pairs.right[i - 1]):

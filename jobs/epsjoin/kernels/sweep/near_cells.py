@@ -3,7 +3,7 @@
 Where a small set is joined with a large one, this leaves out rows before they are copied and sorted. Cells
 are a little wider than eps along the first coordinates of a projection, so that two rows within eps lie in
 the same cell or in adjacent ones. The grid of marks is finite and wraps around: cells far apart may share a
-mark, which costs a row that is then compared in vain, and loses none.
+mark, so that some rows are compared in vain, but none is lost.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _mark(places: Ints, n_coordinates: int, bits: int, marks: Bytes) -> None:
 
 @njit
 def _find(embedded: Floats, rows: Ints, cells: NearCells, found: Ints) -> int:
-    """Write the rows whose cells are marked to ``found``, block by block; how many they are."""
+    """Write the rows whose cells are marked to ``found``, block by block; return their number."""
     marks = cells.marks
     places = np.empty(_BLOCK, np.int64)
     n_found = 0

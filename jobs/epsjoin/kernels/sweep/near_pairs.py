@@ -1,7 +1,7 @@
 """Distances of 8 pairs at once, by Euclid: a lane for each pair, whose squares are added term by term.
 
-One pair after the other waits at each of its sums for the one before. Eight of them side by side do not, and
-each lane still rounds as :func:`epsjoin.kernels.distances.squared_euclidean` does, to the last bit.
+Computed one after the other, pairs wait at each addition for the one before. Eight side by side hardly wait,
+and each lane still rounds as :func:`epsjoin.kernels.distances.squared_euclidean` does, to the last bit.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def write_near_pairs(
     ----------
     points : (m, ``n_dimensions``) float64 in C order; row, ids : see
         :class:`epsjoin.kernels.sweep.window.WindowRows`.
-    place, other : the two places of each pair; those from ``at`` to ``count`` are looked at, the first 8.
+    place, other : the two places of each pair; those from ``at`` to ``count`` are looked at, 8 at most.
     bound : Euclid's, see :class:`epsjoin.kernels.distances.Decision`.
     is_self : 1 where a pair is (smaller id, larger id), else 0.
     left, right, distance : written from ``written`` on, no further than there are pairs.

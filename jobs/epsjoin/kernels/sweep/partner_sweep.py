@@ -1,8 +1,8 @@
 """Which rows have a partner within eps: the window sweep of a semi join, which makes no pairs.
 
 The rows, passes and blocks are those of :mod:`epsjoin.kernels.sweep.window`. A row is skipped from its first
-partner on. Its candidates are looked through from its own place in the window outwards, in the cell of the
-row before its neighbours: where points are dense, the first block of 32 has a partner.
+partner on. Its candidates are looked through from its own place in the window outwards, in its own cell
+before the neighbouring ones: where points are dense, the first block of 32 has a partner.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def look_both_ways(rows: WindowRows) -> WindowRows:
 
     Parameters
     ----------
-    rows : without carried rows: no mask has a bit.
+    rows : rows of a part without carried rows, so that no mask has a bit.
 
     Returns
     -------

@@ -5,10 +5,10 @@ those that are left wait for the decision. In up to ``MAX_DIMENSIONS`` the decis
 coordinates as they came, costs no more than a filter:
 
 1. The candidates of a row lie between entries of a directory (:mod:`epsjoin.kernels.sweep.row_windows`).
-2. Their decision gives a bit for each of 8 candidates (:mod:`epsjoin.kernels.sweep.row_vectors`). Most eights
-   have no partner; of the others, those are packed whose bits are set.
+2. The decision gives a bit for each of 8 candidates (:mod:`epsjoin.kernels.sweep.row_vectors`). Most eights
+   have no partner; from the others, the candidates whose bits are set are packed.
 
-What becomes of partners is one of two things:
+Partners become pairs in one of two ways:
 
 * Where there are few, each row looks ahead only, so that each pair is found once (:func:`find_pairs`), and
   all pairs are sorted afterwards (:mod:`epsjoin.kernels.pairs.sort_pairs`).
@@ -73,7 +73,7 @@ def new_eights(room: int) -> Eights:
 @njit
 def add_eight(eights: Eights, count: int, here: int, first: int, bits: int) -> int:
     """Add 8 candidates if one of them is a partner; return how many eights there are then."""
-    # without a branch: whether there is a partner, no processor foresees
+    # without a branch: no processor could foresee whether there is a partner
     eights.here[count], eights.first[count], eights.bits[count] = here, first, bits
     return count + int(bits != 0)
 
@@ -229,7 +229,7 @@ def write_partners(
     rows, bound, begin, end : as for :func:`count_partners`.
     runs : (n_left + 1,) int64, by row number, where the partners of each row begin; those of the row before
         end there.
-    room : no row has more candidates.
+    room : the largest number of candidates of a row.
     right, distance : all pairs; those of these rows are written.
     """
     write = _write_2 if rows.n_coordinates == 2 else _write_3

@@ -62,7 +62,7 @@ def _add_squares(
 
 
 def _square(n_coordinates: int, near: Floats, here: int, other: int, stride: int) -> float:
-    """Squared distance of two rows, the same in Python: for functions that are not compiled."""
+    """Compute the squared distance of two rows in Python, with the same result, for uncompiled functions."""
     square = 0.0
     for j in range(n_coordinates):
         gap = near[j * stride + here] - near[j * stride + other]

@@ -41,11 +41,11 @@ class RowWindows(NamedTuple):
     place : (n,) int64, ``group | cell | tick``, ascending.
     starts : (bins,) int32, first row with a place in each bin of ``2**shift`` places, or after it.
     shift : see ``starts``.
-    narrow : number of candidates up to which a window may have those of whole bins; 0 where a bin has places
-        of more than one cell, so that a row would be found in more than one pass.
+    narrow : a window with at most this many candidates may keep all rows of its bins; 0 where a bin has
+        places of more than one cell, so that a row would be found in more than one pass.
     steps : (s,) int64, differences of places, one for each pass.
     window : ticks that a window reaches ahead and back.
-    n_queries : number of the first rows, whose partners are looked for.
+    n_queries : number of rows whose partners are looked for: they come first.
     is_self : whether a partner must have a larger row number.
     """
 
@@ -93,7 +93,7 @@ class SortedRows(NamedTuple):
     ----------
     keys : the order, and the places.
     steps : (s,) int64, see :class:`RowWindows`.
-    n_queries : number of the first rows, whose partners are looked for.
+    n_queries : number of rows whose partners are looked for: they come first.
     highest : the highest place that a window reaches.
     """
 
@@ -126,7 +126,7 @@ def sort_rows(
 
 
 def is_fine(steps: Ints, shift: int) -> bool:
-    """Whether no bin of ``2**shift`` places has those of two passes."""
+    """Whether no bin of ``2**shift`` places has places of two passes."""
     return len(steps) < 2 or 1 << shift <= int(np.diff(steps).min())
 
 
@@ -168,7 +168,7 @@ def row_windows(
 
 
 def steps_ahead(rows: RowWindows) -> Ints:
-    """Choose the passes in which each pair is found once: of one table, those that look ahead."""
+    """Choose the passes in which each pair is found once: for one table, those that look ahead."""
     return np.ascontiguousarray(rows.steps[rows.steps >= 0]) if rows.is_self else rows.steps
 
 
@@ -218,8 +218,8 @@ def count_candidates(rows: RowWindows, begin: int, end: int) -> tuple[int, int]:
 
     Returns
     -------
-    total, largest : of all these rows, and of one of them. In a self join a row itself is among its own, and
-        each pair is counted at both rows.
+    total, largest : of all these rows, and of one of them. In a self join a row is among its own candidates,
+        and each pair is counted at both rows.
     """
     steps = rows.steps
     ends = np.zeros((steps.shape[0], 2), np.int64)

@@ -4,7 +4,7 @@ It is resumable: it fills an output batch and returns, and goes on from ``state`
 memory is bounded by the batch. The fast sweep is :mod:`epsjoin.kernels.sweep.window`; this one is the
 reference.
 
-What either counts, in ``counters`` (4,) int64, by position:
+Both sweeps count the following in ``counters``, (4,) int64, by position:
 
 ``CANDIDATES``
     pairs of rows that are compared. For the stack sweep: every comparison of a row with a row on the stack,
@@ -69,7 +69,7 @@ def _is_near(embedded: Floats, x: int, y: int, first_axis: int, embedded_eps: fl
 def stack_sweep(
     state: Ints, rows: StackRows, embedded_eps: float, decision: Decision, batch: PairBatch, counters: Ints
 ) -> int:
-    """Orenstein's merge: compare each row with all rows on the stack, until the batch is full or time passed.
+    """Compare each row with all rows on the stack (Orenstein's merge) until the batch is full or time is up.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def stack_sweep(
     For each row in order: (1) pop the stack until its top is a prefix of the row's code; (2) compare with
     every row on the stack: L∞ with early exit, the metric, and, when one of the two is a replica, the
     reference point method with the longer code, the current row's; (3) push. Rows that share a group are not
-    compared. The steps are those of a sweep area, :mod:`epsjoin.kernels.sweep.sweep_area`. Dittrich's
+    compared. The steps are those of a sweep area, :mod:`epsjoin.kernels.sweep.sweep_area`; see Dittrich's
     dissertation, figures 3.1 and 3.3.
 
     O(candidates x e) in the worst case, mostly O(candidates); with two tables, the rows of both on the stack
@@ -158,12 +158,12 @@ def stack_sweep(
 
 
 def stack_comparisons(codes: Bytes, side: Ints8 | None = None) -> Ints:
-    """How many rows each row would be compared with on the stack: the work of a sweep, without doing it.
+    """Count the rows that each row would be compared with on the stack: the work of a sweep that is not run.
 
     Parameters
     ----------
     codes : (n, w) uint8, ascending; not modified.
-    side : (n,) int8, the table of each row, 0 or 1; none for one table with itself.
+    side : (n,) int8, the table of each row, 0 or 1; None for one table with itself.
 
     Returns
     -------

@@ -1,8 +1,9 @@
 """Candidates that have passed the filter of a window sweep wait, and are decided many at a time.
 
-A distance that is computed where the filter finds its pair waits for the memory: long rows are read where
-they are. For survivors that wait together, the memory is asked some time before, for many rows at once; and
-8 of them are decided side by side, and written without a branch (:mod:`~epsjoin.kernels.sweep.near_pairs`).
+A distance computed as soon as the filter finds its pair would wait for the memory, since long rows are not
+copied. For survivors that wait together, the memory is asked ahead for many rows at once; then 8 of
+them at a time are decided side by side, and written without a branch
+(:mod:`~epsjoin.kernels.sweep.near_pairs`).
 """
 
 from __future__ import annotations
@@ -41,11 +42,11 @@ class Survivors(NamedTuple):
 
 
 class DecidedRows(NamedTuple):
-    """What deciding needs of the rows of a sweep, see :class:`epsjoin.kernels.sweep.window.WindowRows`.
+    """The columns that deciding reads, see :class:`epsjoin.kernels.sweep.window.WindowRows`.
 
     Parameters
     ----------
-    points, row, ids, mask, is_self : those of the sweep.
+    points, row, ids, mask, is_self : columns of the sweep.
     """
 
     points: Floats

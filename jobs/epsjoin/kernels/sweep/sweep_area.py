@@ -3,16 +3,17 @@
 A merge over sorted rows needs three operations, whatever it joins (Dittrich's dissertation, sections 2.1.4
 and 5.3.2, figure 4.3):
 
-1. :func:`remove_no_prefix` drops the rows that no later row can meet (there: ``reorganize``, the removal
-   predicate P_rm). Sorted by code these are the rows whose code is no prefix of the current one, and they lie
-   on top: the area is a stack (section 5.3.3, figure 5.2);
+1. :func:`remove_no_prefix` drops the rows that no later row can meet (``reorganize`` in the dissertation,
+   removal predicate P_rm). Sorted by code these are the rows whose code is no prefix of the current one, and
+   they lie on top: the area is a stack (section 5.3.3, figure 5.2);
 2. :func:`query` finds the rows of the area that may join the current one (the join predicate P_join);
 3. :func:`insert` adds the current row.
 
 The papers hold one area per table. Here one area serves both tables: each row carries the *groups* that it is
 in, as bits, and rows that share a group are not compared. The rows of a table are a group, and so are the
-rows that are only carried to this part, and those of a sorted run, which have met before; an area for each
-would divide the other groups. :class:`epsjoin.local.sweep.area.SweepArea` is the same in blocks of rows.
+rows that are only carried to this part, and those of a sorted run, which have met before. Separate
+areas for one kind of group would divide the others. :class:`epsjoin.local.sweep.area.SweepArea` does the same
+in blocks of rows.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def query(area: SweepArea, place: int, value: float, groups: int, eps: float) ->
     ----------
     area : not modified.
     place : the first place that is compared; to go on after a find, the place behind it.
-    value, groups : of the row that asks.
+    value, groups : those of the row that is compared.
     eps : threshold on the first embedded axis, inclusive.
 
     Returns
@@ -99,7 +100,7 @@ def query(area: SweepArea, place: int, value: float, groups: int, eps: float) ->
     that one: those in none of its groups.
     """
     height = area.height[0]
-    if groups == 0:  # compared with all: the groups are not read
+    if groups == 0:  # the row is compared with all: their groups are not read
         for behind in range(place, height):
             if abs(area.values[behind] - value) <= eps:
                 return behind, behind - place

@@ -1,8 +1,8 @@
 """Instructions on vectors for the innermost loops of a window sweep, which LLVM makes for any processor.
 
 :func:`filter_block` filters 32 candidates of a row at once, :func:`skip_below` moves a pointer along places
-without a branch for each. From loops LLVM makes less: vectors of half the width that processors with AVX-512
-have, and bits that are put together lane by lane.
+without a branch for each. From plain loops LLVM makes slower code: its vectors are half as wide as those of
+AVX-512, and it puts the bits together lane by lane.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FLOAT_BYTES, _INT_BYTES = 4, 8
 
 def _add(builder: Any, norm: int, total: Any, difference: Any) -> Any:
     """Add the differences in one coordinate to the totals, as the norm does."""
-    if norm == SQUARES:  # in one rounding or in two, whatever is quicker: the filter's slack covers both
+    if norm == SQUARES:  # in one rounding or in two, whichever is quicker: the filter's slack covers both
         square = builder.fmul(difference, difference, flags=("contract",))
         return builder.fadd(total, square, flags=("contract",))
     without_sign = builder.and_(builder.bitcast(difference, _ALL_BUT_SIGN.type), _ALL_BUT_SIGN)
@@ -115,8 +115,8 @@ def filter_block(
 
     Parameters
     ----------
-    near, stride, bound, norm, size : see :class:`epsjoin.kernels.sweep.window.WindowRows`. By products: half
-        the squared distance is what the halves of both squares are more than the product of both rows.
+    near, stride, bound, norm, size : see :class:`epsjoin.kernels.sweep.window.WindowRows`. By products,
+        half the squared distance is the sum of half of both squares, less the product of both rows.
     block, row : places; 32 rows from ``block`` on are read.
     """
     bits = 0
@@ -171,7 +171,7 @@ def _add_lanes(builder: Any, bits: Any, row: Any, block: Any, place: Any, other:
 
 @njit_as(_add_lanes)
 def add_lanes(bits: int, row: int, block: int, place: Numbers32, other: Numbers32, waiting: int) -> int:
-    """Let the lanes of a block whose bits are set wait, without a branch for each: none foresees which are.
+    """Let the lanes of a block whose bits are set wait; a branch for each could not be foreseen.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ def add_lanes(bits: int, row: int, block: int, place: Numbers32, other: Numbers3
     Returns
     -------
     int
-        Number of those that wait now.
+        Number of lanes that wait now.
     """
     for lane in range(BLOCK):
         if bits >> lane & 1:
@@ -216,7 +216,7 @@ def skip_below(place: Ints, at: int, end: int, value: int) -> int:
 
     Notes
     -----
-    O(places skipped), for pointers that move a little at a time: how far, no processor foresees.
+    O(places skipped), for pointers that move a little at a time, by a distance that no processor foresees.
     """
     while at + PLACES <= end:
         count = _places_below(place, at, value)

@@ -11,8 +11,8 @@
 3. Candidates are filtered in blocks of 32, in float32, on at most eight coordinates, with slack for every
    rounding: a bit per candidate, no branch. Dense rows go by products, half the work, where that needs little
    more slack.
-4. What passes waits, and is decided by the mask (:mod:`epsjoin.kernels.plan.cuts`), then in float64 on the
-   coordinates as they came (:mod:`epsjoin.kernels.sweep.survivors`).
+4. Candidates that pass wait, and are decided by the mask (:mod:`epsjoin.kernels.plan.cuts`), then in float64
+   on the coordinates as they came (:mod:`epsjoin.kernels.sweep.survivors`).
 
 No projection of the points increases a distance, so any coordinates serve
 (:mod:`epsjoin.kernels.projection`).
@@ -79,17 +79,17 @@ class WindowRows(NamedTuple):
     near : ((f + 1) * stride,) float32, filter coordinates in units of the reach, one after the other; behind
         them, where the filter goes by products, what
         :func:`~epsjoin.kernels.projection.add_half_squares` writes, else 0.
-    stride : n + ``BLOCK``; a block may be read beyond the last row.
+    stride : n + ``BLOCK``, as a block may be read beyond the last row.
     n_coordinates : f, 2, 4 or 8.
     norm : how differences of filter coordinates add up, see :mod:`epsjoin.kernels.projection`.
-    bound : float32, the filter's: nothing within eps exceeds it; by products half of it.
+    bound : float32, the bound of the filter: no pair within eps exceeds it; half of it by products.
     place : (n,) int64, ``group | cell | tick``, ascending.
     window : ticks that a window reaches ahead and back.
     ids : (n,) int64.
     mask : (n,) int64, see :mod:`epsjoin.kernels.plan.cuts`; (0,) where it is 0 for all rows.
     passes : (s, 5 + g) int64: begin and end of the rows, begin and end of their targets, difference of
         places, and by how many cells of each of g grid coordinates that moves, -1, 0 or 1.
-    gaps : how far from the borders of their cells rows lie.
+    gaps : how far rows lie from the borders of their cells.
     starts : (bins,) int32, the directory (:mod:`epsjoin.kernels.sweep.directory`) by which windows that are
         narrowed are found; (0,) where they are not, and pointers move along.
     is_self : whether a pair is (smaller id, larger id), not (row, target).
@@ -128,8 +128,8 @@ def window_rows(
     ----------
     points : (n, d) float64 in C order, original coordinates; embedded : (n, e) float64. Not modified.
     ids : (n,) int64; None: the numbers of the rows.
-    mask : (n,) int64; rows whose mask has bit 0 are carried, they are not compared with each other. Or (0,):
-        it is 0 for all rows.
+    mask : (n,) int64; rows whose mask has bit 0 are carried, and not compared with each other. (0,) if the
+        mask of all rows is 0.
     eps : threshold in embedded coordinates.
     projection : any is exact.
     is_right : (n,) bool: rows of the right table are compared with those of the left; None: one table.

@@ -1,8 +1,9 @@
 """How far a row lies from the borders of its cell, by which its windows in neighbouring cells are narrowed.
 
-A row's partner in the next cell is at least as far as the border between them. By Euclid's distance, what the
-*gaps* to the borders of all coordinates in which the cell is another one leave of eps is how far the window
-along the sweep coordinate reaches; where they leave nothing, the row does not visit that cell. With four grid
+A row's partner in another cell is at least as far away as the border between them. The *gaps* are the row's
+distances to the borders of that cell, one for each coordinate in which the cells differ. By Euclid's
+distance, the window along the sweep coordinate reaches as far as the gaps leave of eps; where they leave
+nothing, the row does not visit that cell. With four grid
 coordinates and rows anywhere in their cells, two in five candidates remain.
 """
 
@@ -28,7 +29,7 @@ _WHOLE = 1.0001
 
 
 class Gaps(NamedTuple):
-    """Where in their cells rows lie.
+    """Where rows lie in their cells.
 
     Parameters
     ----------
@@ -58,7 +59,7 @@ class Visits(NamedTuple):
     row : (``ROWS_AT_ONCE``,) int64, those whose windows are not empty, ascending.
     first, last : (``ROWS_AT_ONCE``,) int64, the candidates of each, last excluded.
     reach : (``ROWS_AT_ONCE``,) int32, ticks that the window of each reaches ahead and back.
-    left : (``ROWS_AT_ONCE``,) float32, for the list to be made.
+    left : (``ROWS_AT_ONCE``,) float32, room for use while the list is made.
     """
 
     row: Ints
@@ -84,7 +85,7 @@ def find_gaps(
     order: Ints,
     ranges: Ranges,
 ) -> Gaps:
-    """Find where in their cells rows lie.
+    """Find where rows lie in their cells.
 
     Parameters
     ----------
@@ -95,7 +96,7 @@ def find_gaps(
 
     Notes
     -----
-    O(g n). A byte for each row and coordinate, and as much until it returns.
+    O(g n). The result has a byte for each row and coordinate; as much again is in use until it returns.
     """
     of_rows, offset = np.empty(coordinates.shape, np.uint8), np.empty(coordinates.shape, np.uint8)
     ranges(len(order), lambda _, *rows: _write_offsets(coordinates, low, side, of_rows, *rows))

@@ -103,8 +103,8 @@ def sort_keys(
     n_grid : grid coordinates to use; fewer are when a key has no room for them.
     group : (n,) int8 from 0 on, or empty: all rows are of group 0.
     meetings : pairs of groups that are compared; a group with itself: each row with the later ones.
-    norm : ``SQUARES``: where rows lie densely, windows are narrowed, and those meet whose coordinates differ
-        by 1 at most in Euclid's distance. Any other: in the maximum of them.
+    norm : with ``SQUARES``, rows within 1 of each other by Euclid's distance meet, and windows are narrowed
+        where rows lie densely. With any other norm, rows meet whose coordinates all differ by 1 at most.
     n_rows : rows of the sweep of which these are a sample; 0: these are all.
     ranges : how ranges of rows, and of keys, are worked on.
 
@@ -243,7 +243,7 @@ def move_windows(
 
 @njit
 def _find_bins(place: Ints, of_pass: Ints, shift: int, listed: int, visits: Visits) -> None:
-    """As :func:`look_up_windows`, without a directory."""
+    """Find windows as :func:`look_up_windows` does, but without a directory."""
     for visit in range(listed):
         row, reach = visits.row[visit], visits.reach[visit]
         goal = place[row] + of_pass[4]
@@ -295,7 +295,7 @@ def window_candidates(keys: Keys) -> tuple[Ints, int]:
     Returns
     -------
     candidates : (n,) int64. A pair is counted at the row whose window it is in.
-    visits : windows of which the gaps of their rows leave something.
+    visits : number of windows of which the gaps of their rows leave something.
     """
     place, passes, window = keys.place, keys.passes, keys.window
     counts = np.zeros(place.shape[0], np.int64)
