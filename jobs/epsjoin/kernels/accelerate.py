@@ -1,7 +1,7 @@
 """The one switch for compiling kernels: every kernel is decorated with :func:`njit` from here.
 
-What is compiled is kept on disk by numba's own cache, in a folder of the kernels' own. No setting of numba is
-changed for that: it would move the compiled functions of every other package of the process, too.
+Compiled kernels are kept on disk by numba's cache, in a folder of their own. No setting of numba is changed
+for that: it would also move the compiled functions of every other package in the process.
 """
 
 from __future__ import annotations
@@ -94,12 +94,12 @@ def _last_use(folder: Path) -> float:
 
 
 def _bases(kernels: Path) -> Iterator[Path]:
-    """List where compiled kernels may lie: where NUMBA_CACHE_DIR says, beside the sources, with the user."""
+    """List where compiled kernels may lie: in NUMBA_CACHE_DIR, beside the sources, in the user's cache."""
     if config.CACHE_DIR:
         yield Path(config.CACHE_DIR)
     yield kernels / "__pycache__"
     own = Path(AppDirs("epsjoin", appauthor=False).user_cache_dir)
-    if own.is_absolute():  # it is not for a user without a home
+    if own.is_absolute():  # it is relative for a user without a home
         yield own
 
 
@@ -112,10 +112,10 @@ class _Locator(InTreeCacheLocator):
 
 
 class _Files(IndexDataCacheFile):
-    """numba's files of a kernel; each says what it was compiled for, and nothing else is answered by it.
+    """numba's files of a kernel; each says which types it was compiled for, and is loaded only for these.
 
-    numba numbers them: two processes that compile a kernel for different types at the same time may give both
-    one number, and an index that leads to the code of the other types.
+    numba numbers the files. Two processes that compile a kernel for different types at the same time may give
+    both files one number, so that the index leads to the code for the other types.
     """
 
     def save(self, key: Any, data: Any) -> None:
@@ -138,9 +138,9 @@ class _Cache(FunctionCache):
         self._cache_file = _Files(self._cache_path, self._impl.filename_base, DIGEST)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Load a kernel without all that only a compilation needs, which numba's own gets ready before.
+        """Load a kernel without the preparations of a compilation, which numba makes before each load.
 
-        Whoever compiles something gets it ready then.
+        They are made when something is compiled.
         """
         rtsys.initialize(target_context)  # the memory of arrays: kernels are linked with it
         with self._guard_against_spurious_io_errors():
@@ -180,11 +180,11 @@ def njit(function: F) -> F:
 
 
 def njit_inner(function: F) -> F:
-    """As :func:`njit`, for a part of other kernels' innermost loops: it is written into each of them.
+    """As :func:`njit`, for a part of other kernels' innermost loops: it is inlined into each of them.
 
-    A call hands over some seven words for each array, which costs more than a short function does. Nor does
-    anybody count who holds its arrays: where a function has branches, numba counts references to them in each
-    call, and threads wait for one another as they count. Such a function makes no array: numba refuses to
+    A call hands over some seven words for each array, which costs more than a short function does. Nor are
+    references to its arrays counted: where a function has branches, numba would count them in each call, and
+    threads would wait for one another as they count. Such a function may make no array: numba refuses to
     compile one that does.
     """
     return _compile(function, **_PART)
@@ -193,8 +193,8 @@ def njit_inner(function: F) -> F:
 def njit_any_order(function: F) -> F:
     """As :func:`njit`, but sums may run in any order, so that they are made side by side.
 
-    Also a multiplication and an addition may become one rounding (FMA). For filters only, whose slack covers
-    every order and either rounding: never for what decides or what is reported.
+    A multiplication and an addition may also be rounded together (FMA). This is only for filters, whose slack
+    covers every order and either rounding, never for a decision or for a number that is reported.
     """
     return _compile(function, fastmath={"contract", "reassoc"})
 
@@ -205,12 +205,12 @@ def njit_inner_any_order(function: F) -> F:
 
 
 def njit_as(write: Callable[..., Any]) -> Callable[[F], F]:
-    """Compile calls of a function as instructions of LLVM, which the function itself says in Python.
+    """Compile calls of a function as instructions of LLVM; the function itself does the same in Python.
 
     Parameters
     ----------
     write : writes the instructions by LLVM's builder, its first argument, and returns the result, an int64.
-        Its others are those of the function: of arrays the address, of whole numbers an int64.
+        Its other arguments are those of the function: an address for an array, an int64 for a whole number.
 
     Notes
     -----
@@ -253,7 +253,8 @@ def read_only(array: A) -> A:
     """Make a view that cannot be written, for an array that a kernel only reads.
 
     numba compiles a kernel once for such views and once more for arrays that can be written. Columns of Arrow
-    are of the first kind, so what tasks share with other callers asks for it: an executor compiles nothing.
+    are of the first kind, so functions that tasks share with other callers use such views: executors need not
+    compile anything.
     """
     view = array.view()
     # the argument is "write"; by its name, as NumPy's stubs want it, this takes twice as long

@@ -14,7 +14,7 @@ _AXES_BEFORE_LOOK = 8
 
 @njit_inner
 def _added(metric: int, total: float, difference: float) -> float:
-    """A sum (or maximum) and one more difference."""
+    """Add one more difference to a sum (or maximum)."""
     if metric == EUCLIDEAN:
         return total + difference * difference
     return total + abs(difference) if metric == MANHATTAN else max(total, abs(difference))
@@ -34,11 +34,11 @@ def sum_axes(
 ) -> None:
     """Write the sums (or maxima) of a query and of points that follow one another on each axis.
 
-    Where all points are beyond ``most`` after some axes, the rest is left out: rounded sums never fall.
+    When all points are beyond ``most`` after some axes, the other axes are left out: rounded sums never fall.
 
-    Column by column, as :func:`epsjoin.kernels.distances.decide` adds: the same bits. Up to three axes
-    are one loop, of more four, by unsigned places, so that LLVM takes several points at once and reads each
-    sum once.
+    Sums run column by column, as in :func:`epsjoin.kernels.distances.decide`, and have the same bits. One
+    loop adds up to three axes, or four at a time of more, by unsigned places, so that LLVM takes several
+    points at once and reads each sum once.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def sum_axes(
         next axis.
     size : number of points.
     values : float64; the first ``size`` are written.
-    most : what larger sums come to does not matter.
+    most : sums above it need not be complete.
     """
     d = queries.shape[1]
     begin, step = np.uint64(first), np.uint64(stride)

@@ -5,7 +5,7 @@ the axes, padded with zeros, then the number of bits as two bytes, big end first
 rows sort in Z-order with every prefix before its extensions: where two codes differ within the bits of the
 shorter one, that bit decides; otherwise the padding decides (zeros are never larger than the longer one's
 bits), and between equal bits the length does. A code may end inside a level: its cell is then halved in the
-first axes and not yet in the others. Nothing here needs whole levels, the number of bits says where a code
+first axes and not yet in the others. Nothing here needs whole levels: the number of bits says where a code
 ends.
 """
 
@@ -214,8 +214,8 @@ def hold_cubes(codes: Bytes, lower: Ints, upper: Ints) -> Bools:
 
     Returns
     -------
-    (n,) bool. A cube that was split has disjoint cells, none of which holds it, and the cell of one that was
-    not does; so this is known from the row alone.
+    (n,) bool. The row alone tells this: a cube that was split has disjoint cells, none of which holds it, and
+    a cube that was not split lies in its cell.
     """
     held = np.empty(codes.shape[0], np.bool_)
     for row in range(codes.shape[0]):

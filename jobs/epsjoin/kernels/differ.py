@@ -10,7 +10,7 @@ from epsjoin.kernels.arrays import Ints, Words
 
 @njit
 def _enter(keys: Words, slots: Ints) -> int:
-    """Enter the rows; the first row whose key came before, or -1."""
+    """Enter the rows; return the first row whose key came before, or -1."""
     last_slot = np.uint64(slots.size - 1)
     for row in range(len(keys)):
         slot = keys[row, 0] & last_slot
@@ -68,7 +68,7 @@ def find_keys(keys: Words, wanted: Words) -> Ints:
 
 
 def find_double(keys: Words) -> tuple[int, int] | None:
-    """The first row whose key came before, after the row where it came; ``None`` where each comes once."""
+    """Find the first row whose key came before; return the earlier row and it, ``None`` if there is none."""
     keys = read_only(np.ascontiguousarray(keys))
     slots = _slots(len(keys))
     later = _enter(keys, slots)
@@ -100,14 +100,14 @@ class Buffers:
     def __init__(self, places: int) -> None:
         self.words = np.zeros((2, places, 4), np.uint64)  # key and digest
         self.places = np.zeros((2, places), np.int64)
-        self.links = np.zeros((2, places, 3), np.int64)  # who came before and after, the next of a chain
+        self.links = np.zeros((2, places, 3), np.int64)  # the row before, the row after, the next of a chain
         self.heads = np.zeros((2, 1 << max(1, (places - 1).bit_length())), np.int64)  # of the chains
         self.states = np.zeros((2, 5), np.int64)
 
 
 @njit
 def _take(words: Words, links: Ints, heads: Ints, state: Ints, key: Words) -> int:
-    """Remove the row of a key from a buffer; its slot, or -1."""
+    """Remove the row of a key from a buffer; return its slot, or -1."""
     chain = key[0] & np.uint64(heads.size - 1)
     before, slot = NONE, heads[chain] - 1
     while slot >= 0 and (words[slot, 0] != key[0] or words[slot, 1] != key[1]):
@@ -135,7 +135,7 @@ def _take(words: Words, links: Ints, heads: Ints, state: Ints, key: Words) -> in
 
 @njit
 def _wait(words: Words, places: Ints, links: Ints, heads: Ints, state: Ints, row: Words, place: int) -> None:
-    """Let a row wait, in the place of whoever waits longest if there is no other."""
+    """Let a row wait; if no place is free, it takes that of the row that has waited longest."""
     if state[N_WAITING] == len(places):
         _take(words, links, heads, state, words[state[OLDEST] - 1, :2].copy())
     if state[FREE]:
@@ -189,15 +189,15 @@ def slide(buffers: Buffers, old: Words, new: Words, first_old: int, first_new: i
 
     Parameters
     ----------
-    buffers : what waits, which is changed.
+    buffers : the rows that wait; modified.
     old, new : (n, 4) and (m, 4) uint64: key and digest. A key comes once in a file. n and m are equal while
         both files have rows.
     first_old, first_new : places of their first rows.
 
     Returns
     -------
-    (p, 3) int64: place in the old file, place in the new one, 1 where the digests are equal. A row whose
-    partner does not come before the buffer pushes it out is in none of them, nor is its partner.
+    (p, 3) int64: place in the old file, place in the new one, 1 where the digests are equal. A row that
+    the buffer pushes out before its partner comes is in none of them, nor is its partner.
 
     Notes
     -----

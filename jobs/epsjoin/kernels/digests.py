@@ -3,10 +3,10 @@
 A row's message is a sequence of 64-bit words; :mod:`epsjoin.digests` says which words typed columns give. All
 rows are hashed side by side: their states are kept between columns.
 
-What it promises: equal messages under one key have equal digests, in every process, compiled or not. Two
-different messages that were chosen without knowledge of the key have equal digests with a probability of
-about 2^-128. What it does not promise: SipHash was made for secret keys, so who knows the key may perhaps
-find two messages with one digest; and a digest does not hide what it was made from.
+What a digest promises: equal messages under one key have equal digests, in every process, compiled or not.
+Two different messages that were chosen without knowledge of the key have equal digests with a probability of
+about 2^-128. What it does not promise: SipHash was made for secret keys, so somebody who knows the key may
+perhaps find two messages with one digest; and a digest does not hide what it was made from.
 
 References
 ----------

@@ -1,4 +1,4 @@
-"""Distances and the decision "within eps": one metric, one function, its formula as docstring.
+"""Distances and the decision "within eps": each metric is one function, whose docstring is its formula.
 
 Every sum runs in column order in float64, and every function returns the same bits for (x, y) as for
 (y, x), so that a pair at exactly eps is decided alike wherever and in whichever order it is met.
@@ -36,7 +36,7 @@ class Decision(NamedTuple):
         is at most eps; for Minkowski, a little more than ``eps ** p``, since its root decides; ``eps`` for
         the others.
     eps : what the distance of Minkowski is compared with; for the others, the bound has decided.
-    scale : (2, d) float64, by what the difference in each dimension is divided, and the weight of its power;
+    scale : (2, d) float64, the divisor of the difference in each dimension, and the weight of its power;
         (2, 0) if no difference is scaled.
     """
 
@@ -68,7 +68,7 @@ def make_scaled_decision(metric: int, p: float, eps: float, divisors: Floats, we
     ----------
     metric : EUCLIDEAN, MANHATTAN, CHEBYSHEV or MINKOWSKI.
     p, eps : as for :func:`make_decision`; eps is 1 for divisors that are one eps per dimension.
-    divisors, weights : (d,) float64, above 0, and at least 0.
+    divisors, weights : (d,) float64; divisors are above 0, weights at least 0.
     """
     decision = make_decision(metric, p, eps)
     return decision._replace(metric=SCALED + metric, scale=np.stack((divisors, weights)))
@@ -141,8 +141,8 @@ def minkowski_power(left: Floats, x: int, right: Floats, y: int, p: float) -> fl
 def cosine(left: Floats, x: int, right: Floats, y: int) -> float:
     """``min(2, max(0, 1 - x.y / (|x| |y|)))``; 0 for the same direction, 2 for the opposite one.
 
-    Exactly 0 where x.y, x.x and y.y are the same number, as of equal vectors: their roots multiplied may be
-    another one.
+    Exactly 0 where x.y, x.x and y.y are the same number, as for equal vectors: the product of their roots may
+    be another number.
     """
     dot = 0.0
     x_square = 0.0
@@ -191,7 +191,7 @@ def haversine_radians(left: Floats, x: int, right: Floats, y: int) -> float:
 
 @njit_inner
 def latitude_cosine(metric: int, points: Floats, row: int) -> float:
-    """The cosine of a place's latitude, by either haversine metric."""
+    """Compute the cosine of the latitude of a point, for either haversine metric."""
     return math.cos(math.radians(points[row, 0]) if metric == HAVERSINE else points[row, 0])
 
 
@@ -205,8 +205,8 @@ def are_surely_beyond(
 ) -> bool:
     """Whether a lower bound of a haversine distance is beyond another distance; no sine is computed.
 
-    ``sin²(t) >= t² (1 - t²/3)`` and ``asin(t) >= t``; the cosine of another latitude is smaller by their
-    difference at most.
+    ``sin²(t) >= t² (1 - t²/3)`` and ``asin(t) >= t``; the cosine of the other latitude is smaller by
+    the difference of the two latitudes at most.
 
     Parameters
     ----------
@@ -268,7 +268,7 @@ def decide(decision: Decision, left: Floats, x: int, right: Floats, y: int) -> f
 
     Notes
     -----
-    O(d), no allocation. Whoever takes a distance that was returned as eps finds the same pair again.
+    O(d), no allocation. With a returned distance as eps, the same pair is found again.
     """
     metric = decision.metric
     if metric >= SCALED:
@@ -308,7 +308,7 @@ def embed_directions(points: Floats) -> Floats:
 
     Returns
     -------
-    (n, d) float64. Row by row, so that the result of a row does not depend on the others.
+    (n, d) float64. Computed row by row, so that the result of a row does not depend on the others.
     """
     n, d = points.shape
     embedded = np.empty((n, d), np.float64)

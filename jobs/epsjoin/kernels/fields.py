@@ -51,11 +51,11 @@ def _buffers(pieces: Pieces) -> tuple[Bytes, Ints, Ints]:
 
 
 def order_rows(n: int, one: Sequence[Field], other: Sequence[Field]) -> Signs:
-    """How each of n rows stands to the same row of other fields: -1 before it, 0 equal, 1 after it.
+    """Compare each of n rows with the same row of other fields: -1 before it, 0 equal, 1 after it.
 
     Rows are compared by their first field that differs: words as numbers, bytes by their length and then one
-    after the other. So it is an order, though not one for people: it tells whether rows are equal, and where
-    each comes after the one before, none comes twice.
+    after the other. This is an order, though not one for people. It tells whether rows are equal; and in a
+    list in which each row comes after the one before, no row comes twice.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""From ids to row numbers: a hash index over distinct ids, and a way without it for ids in one order."""
+"""From ids to row numbers: by a hash index over distinct ids, or without one for ids in one order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class IdIndex(NamedTuple):
     Parameters
     ----------
     ids : (n,) int64, each once, in any order.
-    slots : (2**bits,) int64, row numbers, -1 where free; at most half are taken. None at all where each id is
+    slots : (2**bits,) int64, row numbers, -1 where free; at most half are taken. Empty where each id is
         the one before plus 1, as then an id tells its row.
     bits : length of a hash.
     """
@@ -37,7 +37,7 @@ class IdIndex(NamedTuple):
 
 @njit
 def _insert(ids: Ints, first: int, hashes: Ints, slots: Ints) -> int:
-    """Enter ``ids[first : first + hashes.size]``; the number entered before an id came a second time."""
+    """Enter ``ids[first : first + hashes.size]``; return how many came before one that is there already."""
     last_slot = slots.size - 1
     for i in range(hashes.size):
         slot = hashes[i]
@@ -81,7 +81,7 @@ def _count_up(ids: Ints) -> bool:
 
 
 def are_row_numbers(ids: Ints) -> bool:
-    """Whether the ids are 0, 1, 2 and so on; of none no."""
+    """Whether the ids are 0, 1, 2 and so on; False if there are none."""
     return _count_up(read_only(ids)) and bool(ids[0] == 0)
 
 
@@ -150,7 +150,7 @@ def rows_of(index: IdIndex, wanted: Ints) -> Ints:
 
 @njit
 def _follow(before: Ints, now: Ints, rows: Ints, is_matched: Bools) -> None:
-    """Write the row before of each id that comes soon after the one found last, -1 of others."""
+    """Write the earlier row of each id that comes soon after the one found last, -1 for other ids."""
     row = -1
     for i in range(now.size):
         rows[i] = -1
@@ -163,7 +163,7 @@ def _follow(before: Ints, now: Ints, rows: Ints, is_matched: Bools) -> None:
 
 
 def match_ids(before: Ints, now: Ints) -> Ints:
-    """Find the row before of every id, as :func:`rows_of`, where most ids come in the same order twice.
+    """Find the earlier row of every id, as :func:`rows_of`, where most ids keep their order.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def match_ids(before: Ints, now: Ints) -> Ints:
     Raises
     ------
     ValueError
-        Two of the ids before that did not come in order are the same.
+        Two of the earlier ids that did not come in order are the same.
 
     Notes
     -----
@@ -194,12 +194,12 @@ def match_ids(before: Ints, now: Ints) -> Ints:
 
 @njit
 def differ_from(before: Values, rows: Ints, now: Values, differs: Bools) -> None:
-    """Write whether each row of now differs from its row before, or has none.
+    """Write whether each row of ``now`` differs from its earlier row, or has none.
 
     Parameters
     ----------
     before, now : (n, w) and (m, w) numbers.
-    rows : (m,) int64, the row before of each row of now, -1 where there is none.
+    rows : (m,) int64, the earlier row of each row of ``now``, -1 where there is none.
     differs : (m,) bool, written.
     """
     for i in range(rows.size):

@@ -11,7 +11,7 @@ from epsjoin.kernels.distances import Decision, decide
 
 @njit
 def paired_distances(decision: Decision, points: Floats, left: Ints, right: Ints) -> Floats:
-    """Distance of each pair ``(points[left[i]], points[right[i]])``, -1 where it is beyond the bound.
+    """Measure each pair ``(points[left[i]], points[right[i]])``, -1 where it is beyond the bound.
 
     Parameters
     ----------

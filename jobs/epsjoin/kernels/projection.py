@@ -1,7 +1,7 @@
 """The few coordinates in which a part is swept and filtered: embedded axes, or principal axes.
 
 Points within eps are within eps in every projection: on any axes, and for Euclid's norm on any axes after a
-rotation. A good choice has few candidates and few survivors of the filter; which one is good, a sample tells.
+rotation. A good choice has few candidates and few survivors of the filter; a sample tells which one is good.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ def _project_rotated(
 def _project_axes(
     embedded: Floats, projection: Projection, coordinates: Floats, first: int, last: int
 ) -> float:
-    """As :func:`_project_rotated`, of raw axes."""
+    """As :func:`_project_rotated`, for embedded axes."""
     axes, centre, low, high = projection.axes, projection.centre, projection.low, projection.high
     largest = 0.0
     for begin in range(first, last, _ROWS_AT_ONCE):  # the cache holds these for the next coordinate
@@ -187,9 +187,9 @@ def _gather_axes(
     first: int,
     last: int,
 ) -> float:
-    """As :func:`_gather_rotated`, from raw axes.
+    """As :func:`_gather_rotated`, for embedded axes.
 
-    Some rows are first copied as they are: reads that wait for nothing, which the memory serves together.
+    Some rows are first copied as they are: the memory serves reads together that do not wait for one another.
     """
     size, stride = shape
     axes = projection.axes
@@ -229,7 +229,7 @@ def project(
     Parameters
     ----------
     embedded : (n, e) float64; not modified.
-    projection : from :func:`choose_projection`.
+    projection : from :func:`epsjoin.local.plan.projection.choose_projection`.
     count : number of coordinates.
     eps : threshold in embedded coordinates.
     ranges : how ranges of rows are worked on.
@@ -291,8 +291,8 @@ def filter_coordinates(
     Parameters
     ----------
     embedded : (n, e) float64; not modified.
-    coordinates : from :func:`project`, as many as the filter has, where they are principal axes. Raw axes are
-        read again: few or none of them are among those.
+    coordinates : from :func:`project`, as many as the filter has, where they are principal axes. Embedded
+        axes are read again: few or none of them are among those.
     order : (n,) int64.
     projection : from :func:`epsjoin.local.plan.projection.choose_projection`.
     reach : from :func:`project`; infinite: all coordinates are 0.
@@ -320,12 +320,12 @@ def filter_coordinates(
 
 
 def add_half_squares(near: Floats32, size: int, stride: int, n: int, ranges: Ranges = in_one_range) -> float:
-    """Put behind the coordinates of a filter what it needs to go by products (``PRODUCTS``).
+    """Write the half squares that a filter by products (``PRODUCTS``) needs behind its coordinates.
 
     Parameters
     ----------
     near, stride : from :func:`filter_coordinates`, ``size`` coordinates of ``n`` rows; the one behind them
-        becomes less half the square of a row's length.
+        becomes minus half the square of a row's length.
     ranges : how ranges of places are worked on.
 
     Returns

@@ -1,11 +1,12 @@
 """Long columns of numbers in order, by counting digits (a radix sort): the same steps on every processor.
 
-NumPy sorts by AVX-512 where a processor has it, and some that have it take six times as long by it as without
-(59 ns a number of 4 million on AMD's fourth generation, where this takes 7); its stable order of numbers, a
-merge sort, takes 150 ns, this 25.
+NumPy sorts by AVX-512 where a processor has it, and some processors take six times as long with it as without
+(59 ns for each of 4 million numbers on AMD's fourth generation, where this sort takes 7). NumPy's stable
+order of numbers, a merge sort, takes 150 ns, and the one here 25.
 
-Numbers become keys, whose bits are in the same order. Of keys in a long range, the highest bits alone are
-sorted by digits; few tie in these, and insertion puts them in order. Where many do, all digits are sorted.
+Numbers become keys, whose bits are in the same order. When keys have a long range, only their highest bits
+are sorted by digits; few keys tie in these, and insertion puts them in order. Where many tie, all digits are
+sorted.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ def sort_numbers(numbers: Ints | Words | Numbers32, rising_bits: int = 0) -> Non
     Parameters
     ----------
     numbers : (n,) int64, uint64 or uint32, contiguous; modified.
-    rising_bits : that many of the last bits rise already among numbers that are the same in all others, as
-        where they count the rows.
+    rising_bits : number of last bits that rise already among numbers whose other bits are equal, as bits that
+        count the rows do.
 
     Notes
     -----
@@ -57,7 +58,7 @@ def sort_numbers(numbers: Ints | Words | Numbers32, rising_bits: int = 0) -> Non
 
 
 def order_keys(keys: Words) -> Ints:
-    """Sort keys in place, and tell the places at which they were; of equal ones the first comes first.
+    """Sort keys in place, and return the places at which they were; equal keys keep their order.
 
     Parameters
     ----------
@@ -82,7 +83,7 @@ def order_keys(keys: Words) -> Ints:
 
 
 def argsort(values: NDArray[Any]) -> Ints:
-    """Places of values in rising order, of equal ones the first first: as NumPy's stable ``argsort``.
+    """Return the places of values in rising order; equal ones keep theirs, as in NumPy's stable ``argsort``.
 
     Parameters
     ----------
@@ -107,7 +108,7 @@ def argsort(values: NDArray[Any]) -> Ints:
 
 
 def lexsort(columns: Sequence[NDArray[Any]]) -> Ints:
-    """Places of rows in the order of several columns, the last one first, as ``numpy.lexsort``.
+    """Return the places of rows in the order of several columns, the last one first, as ``numpy.lexsort``.
 
     Parameters
     ----------
@@ -131,7 +132,7 @@ def lexsort(columns: Sequence[NDArray[Any]]) -> Ints:
 
 
 def run_starts(rising: Ints | Words) -> Ints:
-    """Places in rising values at which another one begins, 0 the first; (runs,) int64."""
+    """Return the places in rising values at which a new value begins, the first of them 0; (runs,) int64."""
     if not rising.size:
         return np.zeros(0, np.int64)
     return np.concatenate(([0], np.flatnonzero(rising[1:] != rising[:-1]) + 1))
@@ -161,7 +162,7 @@ def _sort(keys: Keys, is_signed: bool, rising_bits: int, rows: Rows, spare_rows:
     keys : (n,) uint64 or uint32, at least one; modified.
     is_signed : whether they are the bits of signed integers.
     rising_bits : see :func:`sort_numbers`.
-    rows, spare_rows : (n,), modified; or (0,): keys have none.
+    rows, spare_rows : (n,), modified; or (0,) where keys have no rows.
     """
     flip = np.uint64(_SIGN if is_signed else 0)
     least = most = before = np.uint64(keys[0]) ^ flip
@@ -201,7 +202,7 @@ def _sort_by_digits(
     n_digits: int,
     digit_bits: int,
 ) -> None:
-    """Sort keys by ``n_digits`` digits from bit ``low`` on of what they are above the least."""
+    """Sort keys by their difference to the least key: by ``n_digits`` digits of it, from bit ``low`` on."""
     n = keys.size
     has_rows = rows.size > 0
     last = np.uint64((1 << digit_bits) - 1)
@@ -237,7 +238,7 @@ def _sort_by_digits(
 
 @njit
 def _insert(keys: Keys, rows: Rows, flip: np.uint64) -> bool:
-    """Put keys in order that are nearly; whether it took few moves. If not, they are in another order."""
+    """Put nearly sorted keys in order; return False if that takes too many moves, after some of them."""
     left = _MAX_MOVES * keys.size
     has_rows = rows.size > 0
     row = 0

@@ -24,8 +24,8 @@ def fill_qgrams(starts: Ints, codes: Codes, q: int, counts: Floats) -> None:
 
     Notes
     -----
-    One edit takes away q of the q-grams at most and brings as many: it changes the counts by 2 q, whatever
-    the bins are.
+    One edit takes away at most q of the q-grams and brings at most as many, so it changes the counts by 2 q
+    at most, whatever the bins are.
     """
     bins = counts.shape[1]
     for row in range(starts.size - 1):
@@ -53,14 +53,14 @@ def fill_edits(
     ----------
     left_starts, left_codes, right_starts, right_codes : the strings, see :func:`fill_qgrams`.
     left_rows, right_rows : (m,) int64, the strings of each pair.
-    limit : what is beyond it is not told apart.
+    limit : distances beyond it are not told apart.
     distances : (m,) int64, filled: the least number of characters to insert, delete or replace, or
-        ``limit + 1`` for all that is beyond.
+        ``limit + 1`` where it is beyond the limit.
 
     Notes
     -----
-    What both strings begin and end with is left out; of the rest only cells within ``limit`` of the diagonal
-    are computed, until all of a row are beyond it.
+    A common beginning and a common end are left out; for the rest, only cells within ``limit`` of the
+    diagonal are computed, until all cells of a row are beyond it.
 
     References
     ----------

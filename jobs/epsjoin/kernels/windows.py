@@ -1,4 +1,4 @@
-"""Counts of numbers: of a batch, and of a window, kept up to date by one pass over all of them."""
+"""Counts of numbers: those of a batch, and those of a window, which one pass over all of them updates."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def count_runs(ordered: Numbers, distinct: Numbers, rows: Ints) -> int:
 
     Parameters
     ----------
-    ordered : (n,) ascending, numbers may come several times.
+    ordered : (n,) ascending; numbers may occur several times.
     distinct, rows : (n,) filled with each number once, and how often it comes.
 
     Returns
@@ -57,8 +57,8 @@ def sum_squares(values: Floats, rows: Ints) -> tuple[int, float, float]:
 
     Notes
     -----
-    Numbers that lie far from 0 and close together have a mean that is rounded by more than they differ. What
-    the distances from it add up to says by how much, and corrects both results.
+    The mean of numbers that lie far from 0 and close together may be rounded by more than they differ. The
+    sum of their differences from it tells by how much, and corrects both results.
 
     References
     ----------
@@ -73,14 +73,14 @@ def sum_squares(values: Floats, rows: Ints) -> tuple[int, float, float]:
     if n == 0:
         return 0, 0.0, 0.0
     mean, squares, distances = total / n, 0.0, 0.0
-    if not np.isfinite(mean):  # the sum is beyond float64; rounding must not put the mean there, too
+    if not np.isfinite(mean):  # the sum is beyond float64; rounding must not make the mean infinite, too
         mean = min(max(small / n / _SMALL, values[0]), values[-1])
     for i in range(values.size):
         if not np.isfinite(values[i]):
             return n, np.nan, np.nan
         squares += (values[i] - mean) ** 2 * rows[i]
         distances += (values[i] - mean) * rows[i]
-    if np.isfinite(squares):  # then so are the distances
+    if np.isfinite(squares):  # then the distances are finite, too
         squares = max(0.0, squares - distances / n * distances)
         mean += distances / n
     return n, mean, squares

@@ -1,1 +1,1 @@
-"""Compiled loops of joins by products of matrices: what a product leaves, and the rows that it is made of."""
+"""Compiled loops of joins by products of matrices: the pairs that a product lets through, and its rows."""

@@ -6,8 +6,8 @@ distance of two rows is ``|g|² + |h|² - 2 g·h`` and never above that of their
     g·h - half(h) >= threshold(g)
 
 where half and threshold are made once per row, with slack for every rounding. What passes is a *survivor*:
-its distance is computed from the coordinates as they came, in float64, in any order of the sum. What is
-within eps by that, with slack again, is decided by the metric's own formula.
+its distance is computed from the coordinates as they came, in float64, in any order of the sum. Pairs that
+this puts within eps, with slack again, are decided by the metric's own formula.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ProductRows(NamedTuple):
     Parameters
     ----------
     points : (n, d) float64 or float32, coordinates as they came.
-    names : (n,) int64, what the pairs consist of.
+    names : (n,) int64, the names by which pairs report the rows.
     inverse_norm : (n,) float64, ``1 / |x|`` for cosine; (0,) for Euclid.
     half : (n + padding,) float32, what is subtracted from a row's products as a right row; infinite for the
         padding, which brings the rows to a multiple of ``LANES``.
@@ -79,7 +79,7 @@ def _survivors(builder: Any, products: Any, place: Any, half: Any, lane: Any, th
 
 @njit_as(_survivors)
 def survivors_among(products: Floats32, place: int, half: Floats32, lane: int, threshold: np.float32) -> int:
-    """Which of ``LANES`` products from a place on reach the threshold, a bit each; ``lane`` is its column."""
+    """Which of ``LANES`` products from a place on reach the threshold, a bit each; ``lane``: first column."""
     bits = 0
     for i in range(LANES):
         bits |= int(products[place + i] - half[lane + i] >= threshold) << i
@@ -121,7 +121,7 @@ def _dot(x: Points, y: Points) -> float:
 
 @njit
 def may_be_within(left: ProductRows, x: int, right: ProductRows, y: int, metric: int, bound: float) -> bool:
-    """Whether two rows may be within a bound, of the square for Euclid, by a sum in any order."""
+    """Whether two rows may be within a bound (for Euclid, of the square), by a sum in any order."""
     if metric == COSINE:
         cosine = _dot(left.points[x], right.points[y]) * left.inverse_norm[x] * right.inverse_norm[y]
         return not 1.0 - cosine > bound + _COSINE_SLACK
