@@ -43,7 +43,7 @@ class BoxTree(NamedTuple):
 
 @njit
 def shape_of(low: Floats) -> tuple[int, int]:
-    """Number of leaves of a tree whose boxes these are, and its logarithm to base 2."""
+    """Return the number of leaves of the tree with these boxes, and the logarithm of it to base 2."""
     n_leaves = (low.shape[0] + 1) // 2
     levels = 0
     while 1 << levels < n_leaves:
@@ -69,9 +69,10 @@ def add_gap(norm: int, total: float, gap: float) -> float:
 def box_gap(
     norm: int, low: Floats, high: Floats, at: int, node_low: Floats, node_high: Floats, node: int
 ) -> float:
-    """The differences between the nearest places of two boxes: squares, sum or maximum.
+    """Add up the differences between the nearest places of two boxes: squares, sum or maximum.
 
-    A place is a box, too: then ``low`` and ``high`` are one array. No views of rows, which numba counts.
+    A place is a box, too, whose ``low`` and ``high`` are one array. Takes no views of rows: numba counts
+    these.
     """
     total = 0.0
     for i in range(low.shape[1]):
@@ -87,7 +88,7 @@ def square_gaps(
 ) -> tuple[float, float]:
     """Compute :func:`box_gap` of both children of a node and a box, which two rows of ``places`` bound.
 
-    In squares, in any order of the axes: so small that a call costs less, which it does for each box.
+    It adds squares, in any order of the axes, and is small, so that the call made for each box costs little.
     """
     near, far, left = np.uint64(least), np.uint64(most), np.uint64(2 * node + 1)
     right = left + np.uint64(1)
@@ -106,7 +107,7 @@ def child_gaps(
 ) -> tuple[float, float]:
     """Compute :func:`box_gap` of a place and both children of a node, in any order of the axes.
 
-    A loop for each norm, by unsigned places: so LLVM takes several axes at once.
+    Each norm has a loop of its own, by unsigned places, so that LLVM takes several axes at once.
     """
     row, left = np.uint64(at), np.uint64(2 * node + 1)
     right = left + np.uint64(1)

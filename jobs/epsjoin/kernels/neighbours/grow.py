@@ -28,13 +28,14 @@ def _halve(values: Floats, order: Ints, low: int, high: int, middle: int, drawn:
 
     Parameters
     ----------
-    drawn : (``_DRAWN``,) float64, for use in here.
+    drawn : (``_DRAWN``,) float64, room for this function's own use.
 
     Notes
     -----
-    O(high - low) expected, by quickselect. A pivot is the value in about the place of the middle among some
-    from random places, a little nearer to the centre, so that the middle comes into the smaller part: at most
-    some two comparisons for each value. Values are moved without a branch: nothing foretells where one goes.
+    O(high - low) expected, by quickselect. The pivot is taken from values at random places: among these it
+    has about the rank of the middle, a little nearer to the centre, so that the middle comes into the smaller
+    part. That takes about two comparisons for each value at most. Values are moved without a branch, as no
+    processor could foresee where one goes.
 
     References
     ----------
@@ -68,7 +69,7 @@ def _halve(values: Floats, order: Ints, low: int, high: int, middle: int, drawn:
 
 @njit
 def _move_smaller(values: Floats, order: Ints, low: int, high: int, pivot: float, with_equal: bool) -> int:
-    """Move the values of [low, high) below a pivot, or also those that equal it, to its begin; their end."""
+    """Move the values of [low, high) below a pivot, or up to it, to the front; return their end."""
     cut = np.uint64(low)
     for place in range(np.uint64(low), np.uint64(high)):
         value, row = values[place], order[place]
@@ -135,7 +136,7 @@ def order_by_leaf(
 
     Parameters
     ----------
-    embedded : (m, e) float64, which has all rows in ``order`` below the node.
+    embedded : (m, e) float64, with all rows that ``order`` has below the node.
     n_leaves : number of leaves of the whole tree, a power of two.
     first : the node; the rows of its points stand in their places in ``order``.
     stop : nodes from this one on are not halved.
@@ -167,7 +168,7 @@ def order_by_leaf(
 
 @njit
 def _take(points: Floats, rows: Ints) -> Floats:
-    """Copy rows, number by number: rows as wholes are views, for each of which numba does more than copy."""
+    """Copy rows number by number: for a whole row numba would make a view, which costs more than the copy."""
     taken = np.empty((rows.size, points.shape[1]))
     for i in range(np.uint64(rows.size)):
         row = np.uint64(rows[i])
@@ -190,8 +191,9 @@ def move_rows(points: Floats, order: Ints) -> None:
     """Move the rows of points within their own memory, so that row i becomes the row ``order[i]``.
 
     A path begins at a row that has not moved, which is held beside the points. The row that comes there
-    leaves its own place, to which another row comes, and so on, until one comes that is held: that of the
-    path's begin or of another's. Several paths go on in turns, since each waits for memory most of the time.
+    leaves its own place, to which another row comes, and so on, until a row comes that is held, from the
+    beginning of this path or of another. Several paths advance in turns, since each waits for memory most of
+    the time.
 
     Parameters
     ----------

@@ -108,7 +108,7 @@ def keep_in_order(
 
     Notes
     -----
-    O(room): for long lists :func:`keep_one` is faster. No views of lists, which numba counts.
+    O(room): for long lists :func:`keep_one` is faster. Takes no views of lists: numba counts these.
     """
     if filled < room:
         at = low + filled
@@ -140,7 +140,7 @@ def _is_nearer(ids: Ints, distances: Floats, at: int, neighbour: int, distance: 
 def order_heap(ids: Ints, distances: Floats, low: int, size: int) -> None:
     """Put the entries of a short heap, which begins at ``low``, in order, the farthest first.
 
-    O(size) where they are.
+    O(size) where they are in order already.
     """
     for filled in range(1, size):
         at = low + filled
@@ -151,7 +151,7 @@ def order_heap(ids: Ints, distances: Floats, low: int, size: int) -> None:
 def keep_nearest(entries: Entries, starts: Ints, lists: NearestLists) -> None:
     """Put each entry into the list of its row, of which only the nearest stay.
 
-    Near is a smaller distance, then a smaller id.
+    An entry is nearer if its distance is smaller, or equal with a smaller id.
 
     Parameters
     ----------
@@ -195,7 +195,7 @@ def keep_nearest_in_rows(entries: Entries, is_finished: Bools, lists: NearestLis
         at = row[i]
         if is_finished[at]:
             continue
-        if sizes[at] < k or distance[i] <= distances[at * k]:  # most of those of dense regions are farther
+        if sizes[at] < k or distance[i] <= distances[at * k]:  # in dense regions most are farther
             sizes[at] = keep_one(ids, distances, at * k, k, sizes[at], neighbour[i], distance[i])
 
 

@@ -1,4 +1,4 @@
-"""Nearest neighbours by looking at every point, block by block, and rows that say the same."""
+"""Nearest neighbours by looking at every point, block by block; and the search for surplus equal rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BLOCK = 64  # points whose distances are summed side by side: they stay in the f
 def scan_nearest(
     decision: Decision, queries: Floats, rows: Ints, points: Floats, itself: Ints, lists: NearestLists
 ) -> None:
-    """Compare some queries with every point and keep the nearest k, ties: the smallest row.
+    """Compare some queries with every point and keep the nearest k, of equally near ones the smallest rows.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def scan_nearest(
 
     Notes
     -----
-    O(r n d), and most comparisons beyond the first blocks end without a root. No memory but one block.
+    O(r n d); most comparisons beyond the first blocks end without a root. The only memory is one block.
     """
     decision, lists = Decision(*decision), NearestLists(*lists)
     n, d = points.shape
@@ -78,7 +78,7 @@ def scan_nearest(
 
 @njit
 def _ceiling(metric: int, distance: float) -> float:
-    """A value of the metric's sum that is surely beyond this distance."""
+    """Compute a value of the metric's sum that is surely beyond this distance."""
     if metric == EUCLIDEAN:
         return distance * distance * (1.0 + 1e-12) + 1e-300  # tiny squares have few digits
     return distance

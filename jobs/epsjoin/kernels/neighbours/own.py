@@ -1,9 +1,9 @@
 """The k nearest of a tree's own points: those of a leaf go down the tree together.
 
-On its own, a query looks at many boxes on its way to few leaves, and the points of one leaf reach mostly the
-same ones. So the box around these points goes down the tree once for all of them, as far as the farthest
-k-th point so far. At a leaf each of them asks for itself whether its own radius reaches that box, all of them
-side by side.
+A query on its own looks at many boxes on its way to few leaves, and the points of one leaf mostly reach the
+same leaves. So the box around these points goes down the tree once for all of them, with the largest of their
+radii: the distances to their k-th points so far. At a leaf it is tested for all of them side by side whether
+the radius of each reaches the leaf's box.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def search_own(tree: BoxTree, names: Ints, positions: Ints, lists: NearestLists)
     Parameters
     ----------
     tree : of points that are not embedded.
-    names : (n,) int64, what the lists call the points, in the order of ``tree.order``. Of points as far, the
-        smallest names stay.
+    names : (n,) int64, what the lists call the points, in the order of ``tree.order``. Of equally far
+        points, those with the smallest names stay.
     positions : (m,) int64, ascending, where these points stand in the tree.
     lists : those of these points, by name, are filled anew, the farthest first; at most ``MAX_IN_ORDER``
         neighbours each. Ids and distances are (q, k) and contiguous.
@@ -193,13 +193,14 @@ def _lane_gaps(lanes: Floats, n_lanes: int, low: Floats, high: Floats, node: int
 def _first_limit(values: Floats, size: int, own: int, k: int, least: Floats) -> float:
     """Bound the k-distance of a query by the first leaf that it reaches, so that few points go to its list.
 
-    Values are dealt to k parts in turns: the least of each part are k points, the largest of these a bound.
+    Values are dealt to k parts in turns. The least values of the parts belong to k points, so the largest of
+    them is a bound.
 
     Parameters
     ----------
-    values : of the leaf; that of the query itself becomes infinite.
+    values : those of the leaf; that of the query itself becomes infinite.
     own : the place of the query in the leaf, which may be outside.
-    least : (k,) float64, for use in here.
+    least : (k,) float64, room for this function's own use.
     """
     if 0 <= own < size:
         values[own] = np.inf
@@ -231,7 +232,7 @@ def _put_into_list(
     k: int,
     filled: int,
 ) -> tuple[int, float]:
-    """Put the points of a leaf into a list, where they are among the nearest; its entries, its limit."""
+    """Put those points of a leaf that are among the nearest into a list; return its size and its limit."""
     n_near = 0
     for j in range(0, size, PLACES):
         n_near += keep_near(values, j, size - j, limit, begin + j, near, kept, n_near)

@@ -43,9 +43,9 @@ def _take(
     distance: Floats,
     found: int,
 ) -> int:
-    """Write the points of a leaf whose values are within the bound; the pairs found so far.
+    """Write the points of a leaf whose values are within the bound; return how many pairs there are now.
 
-    Without a branch, which would be guessed wrong as often as there are pairs.
+    It takes no branch: a processor would guess it wrong about as often as there are pairs.
     """
     for j in range(skipped, size):
         right[found] = names[begin + j]
@@ -81,7 +81,7 @@ def find_within(
     Parameters
     ----------
     decision : the metric's, "within eps"; this and reach, tree and room are plain tuples.
-    reach : of eps.
+    reach : the reach of eps.
     tree : the tree.
     queries, embedded : (q, d) and (q, e) float64.
     first : the query to begin with.

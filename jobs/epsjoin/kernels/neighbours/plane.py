@@ -1,13 +1,13 @@
 """The k nearest in the plane: queries that lie together share the boxes that they look at.
 
-On its own, each query goes down the whole tree, and puts points into its list one by one; which box is the
-nearer and whether a point is among the nearest, no processor foresees. That takes most of the time of a
-search in the plane, where few points are compared.
+A query on its own goes down the whole tree and puts points into its list one by one. No processor foresees
+which box is the nearer one, and whether a point is among the nearest. Wrong guesses take most of the time of
+a search in the plane, where few points are compared.
 
-So of a *group* of queries that lie together, the first one is searched for on its own. From each query that
-is done a *bound* follows for the k-distance of another one: its own k-distance and the distance of the two.
-The group chooses the few leaves within its bound once. Of these, each query finds all points within its own
-bound, and puts them in order by their ranks, without a branch.
+So only the first query of a *group* of queries that lie together searches on its own. Each query that is done
+gives a *bound* for the k-distance of another: the sum of its own k-distance and the distance of the two. The
+leaves within the bound of the whole group, which are few, are chosen once. Each query finds all points of
+these leaves within its own bound, and puts them in order by their ranks, without a branch.
 
 A bound need not hold: only a query that has found its k nearest well within it is done.
 """
@@ -123,7 +123,7 @@ def _search_alone(
     begin: int,
     end: int,
 ) -> int:
-    """Search for the k nearest of some queries, each on its own; the number of points that were compared."""
+    """Search for the k nearest of some queries, each on its own; return the number of points compared."""
     some = queries[begin:end]
     return search_tree(decision, SQUARES, tree, names, some, some, itself, rows[begin:end], lists)
 
@@ -144,9 +144,9 @@ def _choose_leaves(
 
     Parameters
     ----------
-    low, high, n : of the tree, which has n points.
-    queries, begin, end : (m, 2) float64; where the group's begin, and end.
-    k_distance : of the first query of the group.
+    low, high, n : the boxes of the tree, and the number of its points.
+    queries, begin, end : (m, 2) float64, and where those of the group begin and end.
+    k_distance : the k-distance of the first query of the group.
     leaves, boxes : (2, _LEAVES) int64 and (4, _LEAVES) float64, the first point of each chosen leaf and how
         many it has, and the sides of its box; modified.
     """
@@ -263,7 +263,7 @@ def _fill_list(
     first: int,
     k: int,
 ) -> int:
-    """Fill a list, which begins at ``first``, with the k nearest of what has been found; their number.
+    """Fill a list, which begins at ``first``, with the k nearest points found; return their number.
 
     Where only k have been found, and one of them is the query itself, the farthest may be infinitely far.
 
@@ -291,7 +291,7 @@ def _fill_list(
 
 @njit_inner
 def _rank(found: Ints, distances: Floats, n_found: int, ranked: Ints, ranked_distances: Floats) -> bool:
-    """Put what has been found in order by its distances; false if two are equal, which names would decide."""
+    """Put found points in order by distance; return False if two distances tie, which names would decide."""
     lanes = np.uint64(-(-n_found // _LANES) * _LANES)
     for point in range(np.uint64(n_found), lanes):
         distances[point] = np.inf

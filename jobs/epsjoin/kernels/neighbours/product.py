@@ -1,7 +1,7 @@
-"""The k nearest rows of many dimensions: the best products of each query, and what else may be near.
+"""The k nearest rows of many dimensions: the best products of each query, and other points that may be near.
 
-What remains of a product when the point's half is subtracted (:mod:`epsjoin.kernels.product.product`) is a
-*rest*; it tells about how near the point is. The points with the best rests of a query are its *pool*. No
+A product less the point's half (:mod:`epsjoin.kernels.product.product`) is a *rest*, which tells roughly how
+near the point is. The points with the best rests of a query are its *pool*. No
 other point is a neighbour if the worst of a full pool is below the query's threshold.
 """
 
@@ -59,8 +59,8 @@ def keep_survivors(
     Parameters
     ----------
     products : (r, c) float32, of filter rows; c is a multiple of ``LANES``.
-    left : the r queries of the block, whose names are the rows of their lists.
-    right, column : the points, whose names are their rows, and the first of the block.
+    left : the r queries of the block; their names are the rows of their lists.
+    right, column : the points, named by their rows, and the first point of the block.
     thresholds : (r,) float32, for ``bounds``.
     itself : (n_lists,) int64, the point that a query must not find; -1 for none.
     decision : Euclid or cosine, with an infinite bound.
@@ -102,13 +102,13 @@ def keep_survivors(
 def pool_products(
     products: Floats32, left: ProductRows, right: ProductRows, column: int, itself: Ints, pools: NearestLists
 ) -> None:
-    """Put those points of one block into the pools of the queries of another whose products are best.
+    """Put the points of one block whose products are best into the pools of the queries of another block.
 
     Parameters
     ----------
     products, left, right, column, itself : see :func:`keep_survivors`.
-    pools : of the r queries of the block, modified; ids and distances are (r, room) and contiguous. The ids
-        are places of points, the distances their rests, negated.
+    pools : those of the r queries of the block, modified; ids and distances are (r, room) and contiguous. The
+        ids are places of points, the distances their rests, negated.
     """
     n_rows, n_columns = products.shape
     room = pools.ids.shape[1]
@@ -185,7 +185,7 @@ def decide_best(
     Parameters
     ----------
     left, right, decision : see :func:`keep_survivors`.
-    pools : of r queries, with at least k entries each, the best first.
+    pools : those of r queries, with at least k entries each, the best first.
     bounds : (r,) float64, filled.
     lists : modified; those of the queries are empty.
     """
@@ -216,7 +216,7 @@ def decide_pools(
     lists: NearestLists,
     is_open: Bools,
 ) -> int:
-    """Decide the others of the pools that reach the threshold of their query; tell what is not finished.
+    """Decide the other points of the pools that reach their query's threshold; tell which queries stay open.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def decide_pools(
     Returns
     -------
     int
-        Points of the pools that reached their threshold, and the first k of each.
+        Number of points of the pools that reached the threshold, with the first k of each pool.
     """
     k, room = lists.ids.shape[1], pools.ids.shape[1]
     ids, distances = lists.ids.reshape(-1), lists.distances.reshape(-1)

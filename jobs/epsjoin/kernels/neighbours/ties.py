@@ -1,4 +1,4 @@
-"""Rows in the order of one number, of a second one where they tie in the first."""
+"""Rows in the order of one number, and where they tie in that, of a second one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Keys = NDArray[np.uint64]
 
 @njit
 def _to_keys(bits: Keys, n_bits: int) -> None:
-    """Make keys of the bits of numbers, in place: in the order of the numbers, a row in the last bits.
+    """Turn the bits of numbers into keys, in place: they have the order of the numbers, and a row at the end.
 
     Parameters
     ----------
@@ -37,17 +37,16 @@ def _to_keys(bits: Keys, n_bits: int) -> None:
 def _order_short_ties(
     keys: Keys, n_bits: int, first: Floats, second: Floats, order: Ints, most: int, long: Ints
 ) -> int:
-    """Write the rows of sorted keys, those of each short run of ties by both numbers, then by row.
+    """Write the rows of sorted keys, and put each short run of ties in order by both numbers, then by row.
 
     Parameters
     ----------
-    keys : (n,) uint64, ascending: the row in the last bits, before it the begin of its first number.
+    keys : (n,) uint64, ascending: the row in the last bits, before it the leading bits of its first number.
     n_bits : number of bits of a row, at least 1.
     first, second : (n,) float64, the numbers of the rows; no NaN.
     order : (n,) int64; written.
-    most : number of rows that a short run has at most, at least 1.
-    long : (n // (most + 1), 2) int64; the first places of longer runs, which stay as they are, and those
-        behind them, are written here.
+    most : largest number of rows in a short run, at least 1.
+    long : (n // (most + 1), 2) int64; written: where each longer run, which stays as it is, begins and ends.
 
     Returns
     -------
@@ -92,7 +91,7 @@ def _is_before(first: Floats, second: Floats, row: int, other: int) -> bool:
 
 
 def order_by_both(first: Floats, second: Floats, ranges: Ranges = in_one_range) -> Ints:
-    """Order rows by the first number, where they tie by the second one, then by row.
+    """Order rows by the first number, then by the second one, then by row.
 
     Parameters
     ----------
@@ -129,7 +128,7 @@ def order_by_both(first: Floats, second: Floats, ranges: Ranges = in_one_range) 
 
 
 def _run_start(keys: Keys, place: int, n_bits: int) -> int:
-    """The first place whose key ties with that at a place; behind the last one, that place."""
+    """The first place whose key ties with that at ``place``; ``place`` itself behind the last one."""
     if place == len(keys):
         return place
     return int(np.searchsorted(keys, keys[place] >> np.uint64(n_bits) << np.uint64(n_bits)))

@@ -51,10 +51,10 @@ _SLACK = 4e-12
 
 @njit
 def least_distance(metric: int, p: float, d: int) -> float:
-    """The distance below which a computed one of points in d dimensions may be another, such as 0.
+    """The distance of points in d dimensions below which a computed one may be wrong altogether, such as 0.
 
-    Of Minkowski, powers of differences underflow. The cosine rounds by (2 d + 6) 2**-53 at most, the chord of
-    two embedded vectors, with its square, by (3 d + 13) 2**-53; the result is above twice either.
+    For Minkowski, powers of differences underflow. The cosine rounds by (2 d + 6) 2**-53 at most, the chord
+    of two embedded vectors, with its square, by (3 d + 13) 2**-53; the result is above twice either.
     """
     if metric == COSINE:
         return (d + 4.0) * 2.0**-50
@@ -63,11 +63,10 @@ def least_distance(metric: int, p: float, d: int) -> float:
 
 @njit_inner
 def reach(metric: int, norm: int, distance: float, least: float) -> float:
-    """What the differences to any point within this distance come to at most: see :func:`box_gap`.
+    """The most that the differences to any point within this distance come to: see :func:`box_gap`.
 
-    But for the rounding of embedded coordinates by which boxes are made larger, see
-    :meth:`epsjoin.local.metric.Metric.slack`.
-    ``least`` is from :func:`least_distance`.
+    This leaves out the rounding of embedded coordinates, by which boxes are made larger: see
+    :meth:`epsjoin.local.metric.Metric.slack`. ``least`` is from :func:`least_distance`.
     """
     if metric == COSINE:
         limit = math.sqrt(2.0 * (distance + least)) + least
@@ -98,8 +97,8 @@ def search_tree(
     ----------
     decision : metric, with an infinite bound.
     norm : see :attr:`epsjoin.local.metric.Metric.norm`.
-    names : (n,) int64, what the lists call the points, in the order of ``tree.order``. Of points as far, the
-        smallest names stay.
+    names : (n,) int64, what the lists call the points, in the order of ``tree.order``. Of equally far
+        points, those with the smallest names stay.
     queries, embedded : (m, d) and (m, e) float64.
     itself : (q,) int64, the name that the query of a list must not find.
     rows : (m,) int64, the list of each query.
@@ -108,7 +107,7 @@ def search_tree(
     Returns
     -------
     int
-        The number of points that were compared; of places, those whose distance was computed.
+        The number of points that were compared; on a sphere, of those whose distance was computed.
     """
     k = lists.ids.shape[1]
     sizes, ids, distances = lists.sizes, lists.ids.reshape(-1), lists.distances.reshape(-1)

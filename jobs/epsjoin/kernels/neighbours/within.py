@@ -43,7 +43,7 @@ class Reach(NamedTuple):
 
 @njit_inner
 def _farthest(norm: int, low: Floats, high: Floats, at: int, tree: BoxTree, node: int) -> float:
-    """The differences between the farthest places of a box and a node's: squares, sum or maximum."""
+    """Add up the differences between the farthest places of a box and a node's: squares, sum or maximum."""
     total = 0.0
     for i in range(low.shape[1]):
         total = add_gap(norm, total, max(high[at, i] - tree.low[node, i], tree.high[node, i] - low[at, i]))
@@ -72,7 +72,7 @@ def _count_in_leaf(
     number: int,
     values: Floats,
 ) -> int:
-    """Number of points of a leaf within eps of a query; no root is taken."""
+    """Count the points of a leaf within eps of a query; no root is taken."""
     within = 0
     if decision.metric in BY_AXIS:
         leaf_values(decision.metric, queries, number, flat, begin, size, values, decision.bound)
@@ -99,7 +99,7 @@ def count_within_tree(
     Parameters
     ----------
     decision : the metric's, "within eps".
-    reach : of eps.
+    reach : the reach of eps.
     tree : the tree.
     queries, embedded : (m, d) and (m, e) float64; those that follow one another should be near one another.
     rows : (m,) int64, the place of each query in ``counts``.
@@ -112,7 +112,7 @@ def count_within_tree(
 
     Notes
     -----
-    Some queries at a time walk down the tree as one box; at a leaf each looks for itself.
+    Some queries at a time go down the tree as one box; at a leaf each is compared on its own.
     """
     m, e = embedded.shape
     n, (n_leaves, levels) = tree.order.size, shape_of(tree.low)
