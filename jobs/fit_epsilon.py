@@ -1,4 +1,4 @@
-"""spark-submit jobs/fit_epsilon.py: choose the distance threshold, if none is set, by a sample."""
+"""spark-submit jobs/fit_epsilon.py: choose the distance threshold from a sample, if none is set."""
 
 from epsjoin.spark.epsilon import fit_epsilon
 from epsjoin.spark.job.job import run_job

@@ -1,4 +1,4 @@
-"""spark-submit jobs/merge_join.py: join each part by itself, which finds every pair once."""
+"""spark-submit jobs/merge_join.py: join each part by itself, so that every pair is found once."""
 
 from epsjoin.spark.job.job import run_job
 from epsjoin.spark.join import merge_join

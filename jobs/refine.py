@@ -1,4 +1,4 @@
-"""spark-submit jobs/refine.py: compare candidates among documents as trees, which leaves those within eps."""
+"""spark-submit jobs/refine.py: compare candidate pairs of documents as trees, and keep those within eps."""
 
 from epsjoin.spark.job.job import run_job
 from epsjoin.spark.join import refine

@@ -1,4 +1,4 @@
-"""spark-submit jobs/rehearse.py: run the steps once on points of its own (bin/class-archive)."""
+"""spark-submit jobs/rehearse.py: run the steps once on points that it makes itself (bin/class-archive)."""
 
 import argparse
 

@@ -140,7 +140,7 @@ class _Cache(FunctionCache):
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Load a kernel without the preparations of a compilation, which numba makes before each load.
 
-        They are made when something is compiled.
+        They are made only when a kernel is compiled.
         """
         rtsys.initialize(target_context)  # the memory of arrays: kernels are linked with it
         with self._guard_against_spurious_io_errors():

@@ -160,7 +160,7 @@ def _surround(queries: Floats, m: int, around: Floats) -> None:
 
 @njit_inner
 def _beside(value: float, least: float, most: float) -> float:
-    """How far a value lies beside a side of a box, with a sign."""
+    """How far a value lies outside a box on one axis: above 0 beyond ``most``, below 0 beyond ``least``."""
     return value - min(max(value, least), most)
 
 

@@ -1,7 +1,7 @@
 """The k nearest in the plane: queries that lie together share the boxes that they look at.
 
 A query on its own goes down the whole tree and puts points into its list one by one. No processor foresees
-which box is the nearer one, and whether a point is among the nearest. Wrong guesses take most of the time of
+which box is the nearer one, or whether a point is among the nearest. Wrong guesses take most of the time of
 a search in the plane, where few points are compared.
 
 So only the first query of a *group* of queries that lie together searches on its own. Each query that is done

@@ -51,8 +51,8 @@ class Tables(NamedTuple):
     decision : the metric's, "within eps"; a plain tuple.
     near_metric : the metric by which embedded coordinates tell what may be a pair: EUCLIDEAN, MANHATTAN or
         CHEBYSHEV; that of the decision, where it is one of these.
-    near_bound : the largest sum (or maximum) of their differences that a pair may have; in that case the
-        bound of the decision.
+    near_bound : the largest sum (or maximum) of their differences that a pair may have; the bound of the
+        decision, where the metric is that of the decision.
     points, embedded : (m, d) and (m, e) float64, the rows of one table, or of two.
     first_query, n_queries, first_point, n_points : where the queries begin and how many there are, and the
         same for the points: both are all rows, or they are two tables one behind the other.

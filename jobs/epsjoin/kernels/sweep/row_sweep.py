@@ -229,7 +229,7 @@ def write_partners(
     rows, bound, begin, end : as for :func:`count_partners`.
     runs : (n_left + 1,) int64, by row number, where the partners of each row begin; those of the row before
         end there.
-    room : the largest number of candidates of a row.
+    room : no row has more candidates than this.
     right, distance : all pairs; those of these rows are written.
     """
     write = _write_2 if rows.n_coordinates == 2 else _write_3
